@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/config/auto_adapters.hpp"
 #include "engine/config/auto_method.hpp"
@@ -20,7 +19,7 @@
 #include "engine/config/study.hpp"
 #include "engine/config/task.hpp"
 #include "engine/config/yaml.hpp"
-#include "search/space.hpp"
+#include "search/completion.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -147,37 +146,18 @@ void drop_what_decides_nothing(json& record) {
   if (!repeats && !folds) record.erase("rank");
 }
 
-// A configuration that can be drawn: base_params, or, where those break a constraint, the first draw that does not.
-// Unset if such ones are rare.
-std::optional<trials::Params> allowed_params(const StudyConfig& config) {
-  constexpr std::uint64_t kMostDraws = 1000;
-  const auto allowed = [&](const trials::Params& params) {
-    return search::broken(config.constraints, params) == nullptr;
-  };
-  trials::Params params = trials::applying(config.space, base_params(config.space));
-  for (std::uint64_t draw = 0; !allowed(params); ++draw) {
-    if (draw == kMostDraws) return std::nullopt;
-    trials::Params all;
-    for (std::size_t i = 0; i < config.space.size(); ++i) {
-      CountedRandom random(0, Stream::kSample, draw, i);
-      all.emplace_back(config.space[i].name, search::sample(config.space[i].distribution, random));
-    }
-    params = trials::applying(config.space, all);
-  }
-  return params;
-}
-
-// The task of base_params where that is one; of another configuration where only constraints keep it from being drawn.
+// The task of base_params; where a constraint keeps these from being drawn and they are none, of others that can be.
 TaskSpec some_task(const TaskText& task, const StudyConfig& config, json& record) {
+  const trials::Params base = trials::applying(config.space, base_params(config.space));
   const json before = record;
   try {
-    return read_task(task, trials::applying(config.space, base_params(config.space)), record);
+    return read_task(task, base, record);
   } catch (const Error&) {
-    if (config.constraints.empty()) throw;
-    const std::optional<trials::Params> params = allowed_params(config);
-    if (!params) throw;
+    if (search::broken(config.constraints, base) == nullptr) throw;
+    const search::Completion other = search::complete(config.space, {}, 0, 0, config.constraints);
+    if (!other.problem.empty()) throw;
     record = before;
-    return read_task(task, *params, record);
+    return read_task(task, other.params, record);
   }
 }
 

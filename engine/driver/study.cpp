@@ -84,9 +84,9 @@ std::vector<Override> keys_in(const json& pairs) {
   return keys;
 }
 
-// The member `key`, as pack() writes it; empty if there is none.
-std::map<std::string, std::string> fingerprints_in(const storage::StudyRecord& stored, const char* key) {
-  const json packed = unpack(stored);
+// The member `key` of what unpack() gave; empty if there is none.
+std::map<std::string, std::string> fingerprints_in(const json& packed, const char* key,
+                                                   const storage::StudyRecord& stored) {
   const auto found = packed.find(key);
   if (found == packed.end()) return {};
   try {
@@ -128,7 +128,7 @@ ConfigOrigin origin_of(const storage::StudyRecord& stored) {
 }
 
 std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored) {
-  return fingerprints_in(stored, "models");
+  return fingerprints_in(unpack(stored), "models", stored);
 }
 
 AutoChoice choice_of(const storage::StudyRecord& stored) {
@@ -155,8 +155,8 @@ search::History prior_of(const storage::StudyRecord& stored) {
 
 storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
                                const ConfigOrigin& origin, const StudyFiles& files) {
-  const std::vector<std::string> differences =
-      config_differences(unpack(stored).at("config").dump(), config.normalized);
+  const json packed = unpack(stored);
+  const std::vector<std::string> differences = config_differences(packed.at("config").dump(), config.normalized);
   if (!differences.empty()) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("{}: study '{}' was begun with another config: {}; --fresh starts a new one beside it",
@@ -164,9 +164,8 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
   }
   storage::StudyRecord record = stored;
   record.config = config.text;
-  const Held held = {fingerprints_in(stored, "models"), fingerprints_in(stored, "data")};
-  record.config_json =
-      pack(config, origin, with_files(held, files, config), unpack(stored).value("prior", json::array()));
+  const Held held = {fingerprints_in(packed, "models", stored), fingerprints_in(packed, "data", stored)};
+  record.config_json = pack(config, origin, with_files(held, files, config), packed.value("prior", json::array()));
   record.run_caps = next_caps(stored.run_caps, config);
   return record;
 }

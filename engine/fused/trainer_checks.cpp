@@ -128,11 +128,13 @@ bool FusedTrainer::mixes_samples(const PreparedTask& task) const {
 
 void FusedTrainer::check_model(const PreparedTask& task, const fusion::Splits& splits) {
   try_out(task);
-  const auto check_whole = [&](const std::optional<fusion::Dataset>& data, const char* part) {
-    if (data) check_whole_batches(task.spec, task.graph, *data, part, mixes_samples(task));
+  const auto check_mixed = [&](const std::optional<fusion::Dataset>& data, const char* part) {
+    if (data) check_whole_batches(task.spec, task.graph, *data, part, true);
   };
-  check_whole(splits.validation, "validation");
-  check_whole(splits.test, "test");
+  if (mixes_samples(task)) {
+    check_mixed(splits.validation, "validation");
+    check_mixed(splits.test, "test");
+  }
   if (const std::string pairs = told_by_order(task.spec, task.graph); !pairs.empty()) {
     models_.note(*task.spec.model_file, "arrays go to the inputs in their order: " + pairs);
   }

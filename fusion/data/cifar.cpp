@@ -60,8 +60,8 @@ Files files_at(const fs::path& path) {
   return {};
 }
 
-Dataset read_records(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
-                     const std::string& place) {
+FileData read_records(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                      const std::string& place) {
   if (source.window > 0) {
     fail_at(place, fmt::format("window: found {} beside a file of CIFAR's, wanted none, or another name for a file of "
                                "tokens",

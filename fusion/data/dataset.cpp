@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Dataset load_file(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files) {
+FileData load_file(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files) {
   const std::string place = (source.where.empty() ? "data: " : source.where + ": data: ") + printable(path.string());
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -40,7 +40,7 @@ Dataset load_digits(const fs::path& root, const Uses& uses, const DataFiles& fil
   DataSource source;
   source.target = "label";
   source.where = where;
-  Dataset data = load_file(root / "digits.csv", source, {uses.target, {}, uses.ignored}, files);
+  Dataset data = load_file(root / "digits.csv", source, {uses.target, {}, uses.ignored}, files).data;
   Field& images = data.inputs[0];
   if (images.shape != Shape{64}) fail_at(where, "digits.csv: found " + to_text(images.shape) + " pixels, wanted [64]");
   std::vector<float> scaled;
@@ -70,19 +70,9 @@ std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, c
                                "folder of its own",
                                printable(path.string()), printable(source.y)));
   }
-  Dataset data = load_file(path, source, uses, files);
+  Dataset data = load_file(path, source, uses, files).data;
   check_alike(train, data, path, place);
   return data;
-}
-
-// Tables for validation and test have the columns of the training data, wherever they stand there.
-DataSource beside_training(const DataSource& source, const Uses& uses, const std::string& place) {
-  DataSource beside = source;
-  const DataReader* const reader = source.train.empty() ? nullptr : reader_of(source.train);
-  if (reader == nullptr || reader->features == nullptr || !source.features.empty()) return beside;
-  if (source.validation_file.empty() && source.test_file.empty()) return beside;
-  beside.features = reader->features(source.train, source, uses, place);
-  return beside;
 }
 
 // One number per sample, which says with which others it stays together.
@@ -100,7 +90,7 @@ std::vector<std::int64_t> load_groups(const Dataset& data, const DataSource& sou
   beside.x = beside.features = {name};
   fs::path file = source.train;
   if (keys == DataKeys::kPair) file = file.parent_path() / name, beside.x.clear();
-  const Dataset groups = load_file(file, beside, {Use::kNothing, {Use::kIntegers}, 0}, files);
+  const Dataset groups = load_file(file, beside, {Use::kNothing, {Use::kIntegers}, 0}, files).data;
   const Field& field = groups.inputs.front();
   if (groups.size != data.size || field.stride() != 1) {
     fail_at(place, fmt::format("folds.groups: found {} of {} samples of shape {}, wanted one number for each of {}",
@@ -154,8 +144,10 @@ Splits load_data(const DataSource& source, const TargetForm& targets, std::uint6
                                suggestion(source.name, builtin_data())));
   }
   if (builtin == !source.train.empty()) fail_at(place, "wanted either name or train");
-  Dataset data = builtin ? load_digits(root, uses, files, source.where) : load_file(source.train, source, uses, files);
-  const DataSource beside = beside_training(source, uses, place);
+  auto [data, columns] =
+      builtin ? FileData(load_digits(root, uses, files, source.where)) : load_file(source.train, source, uses, files);
+  DataSource beside = source;  // tables for validation and test have these columns, wherever they stand there
+  if (beside.features.empty()) beside.features = columns;
   auto validation = load_beside(data, source.validation_file, beside, uses, files, place);
   auto test = load_beside(data, source.test_file, beside, uses, files, place);
   if ((validation && source.validation) || (test && source.test))

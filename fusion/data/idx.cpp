@@ -42,8 +42,8 @@ StoredArray read_file(const fs::path& path, Use use, const DataFiles& files, con
   return parse_idx(std::make_shared<MemorySource>(inflate_gzip(read_bytes(path, place), here)), use, here);
 }
 
-Dataset read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
-                  const std::string& place) {
+FileData read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                   const std::string& place) {
   return from_pair(path, source, uses, place,
                    [&](const std::string& name, Use use) { return read_file(name, use, files, place); });
 }

@@ -15,21 +15,21 @@ StoredArray read_npy_file(const fs::path& path, Use use, const DataFiles& files,
 }
 
 // A folder of .npy files, named as the members of an .npz would be.
-Dataset read_folder(const fs::path& folder, const DataSource& source, const Uses& uses, const DataFiles& files,
-                    const std::string& place) {
+FileData read_folder(const fs::path& folder, const DataSource& source, const Uses& uses, const DataFiles& files,
+                     const std::string& place) {
   return from_named_arrays(source, uses, place, [&](const std::string& name, Use use) {
     return read_npy_file(folder / (lower_extension(name) == ".npy" ? name : name + ".npy"), use, files, place);
   });
 }
 
-Dataset read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
-                  const std::string& place) {
+FileData read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                   const std::string& place) {
   return from_pair(path, source, uses, place,
                    [&](const std::string& name, Use use) { return read_npy_file(name, use, files, place); });
 }
 
-Dataset read_archive(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
-                     const std::string& place) {
+FileData read_archive(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                      const std::string& place) {
   Allowance allowance(fs::file_size(path));
   return from_named_arrays(source, uses, place, [&](const std::string& name, Use use) {
     return read_npz(path, name, use, files, allowance, place);

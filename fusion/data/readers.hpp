@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fusion/data/arrays.hpp"
@@ -11,6 +12,15 @@
 
 namespace hfta::fusion {
 
+/// What a file has.
+struct FileData {
+  // NOLINTNEXTLINE(google-explicit-constructor): most kinds of files have nothing else
+  FileData(Dataset all, std::vector<std::string> names = {}) : data(std::move(all)), columns(std::move(names)) {}
+
+  Dataset data;
+  std::vector<std::string> columns;  ///< Of a table: the names of the features, in their order.
+};
+
 /// One kind of files.
 struct DataReader {
   const char* kind;  ///< For messages: ".npz".
@@ -18,11 +28,8 @@ struct DataReader {
   /// Whether a file (or folder) of that name is one. Capitals do not matter.
   bool (*takes)(const std::filesystem::path& path);
   /// Throws Error{kConfig}, beginning with `place`.
-  Dataset (*read)(const std::filesystem::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
-                  const std::string& place);
-  /// The columns that it takes for features where the source names none; null: its arrays have names or places.
-  std::vector<std::string> (*features)(const std::filesystem::path& path, const DataSource& source, const Uses& uses,
-                                       const std::string& place) = nullptr;
+  FileData (*read)(const std::filesystem::path& path, const DataSource& source, const Uses& uses,
+                   const DataFiles& files, const std::string& place);
 };
 
 /// The first that takes a file reads it.

@@ -53,8 +53,8 @@ StoredArray array_of(const SafetensorsHeader& header, const std::shared_ptr<cons
   return read_numbers(layout, file, found->begin, use, place + ": " + printable(name));
 }
 
-Dataset read_tensors(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
-                     const std::string& place) {
+FileData read_tensors(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                      const std::string& place) {
   const std::shared_ptr<const ByteSource> file = files.open(path, place);
   const SafetensorsHeader header = read_header(*file, place);
   return from_named_arrays(source, uses, place,

@@ -93,23 +93,6 @@ std::vector<std::size_t> feature_columns(const std::vector<std::string>& header,
   return columns;
 }
 
-// Which columns of a file are what.
-struct Layout {
-  std::vector<std::string> header;
-  std::size_t target = 0;            // beyond the header: there is none
-  std::vector<std::size_t> columns;  // of the features
-};
-
-// Reads the first record.
-Layout read_layout(CsvReader& reader, const TableColumns& wanted, const std::string& place) {
-  Layout layout;
-  layout.header = read_header(reader, place);
-  const bool labelled = wanted.target_use != Use::kNothing;
-  layout.target = labelled ? column_index(layout.header, wanted.target, place) : layout.header.size();
-  layout.columns = feature_columns(layout.header, layout.target, wanted.features, wanted.groups, place);
-  return layout;
-}
-
 constexpr TableFormat kFormats[] = {
     {".csv", ',', false}, {".tsv", '\t', false}, {".csv.gz", ',', true}, {".tsv.gz", '\t', true}};
 
@@ -126,36 +109,17 @@ std::optional<TableFormat> table_format(const std::filesystem::path& path) {
 
 bool is_table(const std::filesystem::path& path) { return table_format(path).has_value(); }
 
-namespace {
-
-std::vector<std::byte> read_text(const std::filesystem::path& path, const TableFormat& format,
-                                 const std::string& place) {
-  std::vector<std::byte> bytes = read_bytes(path, place);
-  return format.gzipped ? inflate_gzip(bytes, place) : bytes;
-}
-
-CsvReader csv_reader(const std::vector<std::byte>& text, const TableFormat& format, const std::string& place) {
-  return {{reinterpret_cast<const char*>(text.data()), text.size()}, place, format.separator};
-}
-
-}  // namespace
-
-std::vector<std::string> table_features(const std::filesystem::path& path, const TableColumns& wanted,
-                                        const std::string& place) {
-  const TableFormat format = table_format(path).value_or(TableFormat{});
-  const std::vector<std::byte> text = read_text(path, format, place);
-  CsvReader reader = csv_reader(text, format, place);
-  const Layout layout = read_layout(reader, wanted, place);
-  std::vector<std::string> names;
-  for (const std::size_t column : layout.columns) names.push_back(layout.header[column]);
-  return names;
-}
-
 NumberTable read_table(const std::filesystem::path& path, const TableColumns& wanted, const std::string& place) {
   const TableFormat format = table_format(path).value_or(TableFormat{});
-  const std::vector<std::byte> text = read_text(path, format, place);
-  CsvReader reader = csv_reader(text, format, place);
-  const auto [header, target, columns] = read_layout(reader, wanted, place);
+  std::vector<std::byte> bytes = read_bytes(path, place);
+  if (format.gzipped) bytes = inflate_gzip(bytes, place);
+  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, place, format.separator);
+  const std::vector<std::string> header = read_header(reader, place);
+  const bool labelled = wanted.target_use != Use::kNothing;
+  const std::size_t target_column = labelled ? column_index(header, wanted.target, place) : header.size();
+  const std::vector<std::size_t> columns =
+      feature_columns(header, target_column, wanted.features, wanted.groups, place);
+
   NumberTable table;
   for (const std::size_t column : columns) table.columns.push_back(header[column]);
   CsvRecord record;
@@ -167,8 +131,8 @@ NumberTable read_table(const std::filesystem::path& path, const TableColumns& wa
     for (const std::size_t column : columns)
       table.features.push_back(number(record, header, column, wanted.feature_use, wanted.ignored, place));
     ++table.rows;
-    if (target == header.size()) continue;
-    table.targets.push_back(number(record, header, target, wanted.target_use, wanted.ignored, place));
+    if (!labelled) continue;
+    table.targets.push_back(number(record, header, target_column, wanted.target_use, wanted.ignored, place));
   }
   if (table.rows == 0) fail_at(place, "found a header and no rows, wanted samples");
   return table;

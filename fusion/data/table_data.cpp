@@ -1,6 +1,7 @@
 // Data in tables of text.
 
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "fusion/data/readers.hpp"
@@ -16,32 +17,24 @@ Numbers numbers_for(const std::vector<double>& numbers, Use use) {
   return std::vector<std::int64_t>(numbers.begin(), numbers.end());
 }
 
-TableColumns columns_of(const DataSource& source, const Uses& uses) {
-  return {source.target, source.features, uses.target, uses.input(0), uses.ignored, source.folds.groups};
-}
-
-std::vector<std::string> features_of(const fs::path& path, const DataSource& source, const Uses& uses,
-                                     const std::string& place) {
-  return table_features(path, columns_of(source, uses), place);
-}
-
-Dataset read_columns(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& /*files*/,
-                     const std::string& place) {
+FileData read_columns(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& /*files*/,
+                      const std::string& place) {
   const bool labelled = uses.target != Use::kNothing;
   if (labelled && source.target.empty())
     fail_at(place, "target: found nothing, wanted the name of the target's column");
-  const NumberTable table = read_table(path, columns_of(source, uses), place);
+  const NumberTable table = read_table(
+      path, {source.target, source.features, uses.target, uses.input(0), uses.ignored, source.folds.groups}, place);
   Dataset data;
   data.size = table.rows;
   const auto width = static_cast<std::int64_t>(table.columns.size());
   data.inputs.push_back({"x", {width}, numbers_for(table.features, uses.input(0))});
   data.labelled = labelled;
   if (labelled) data.target = {source.target, {}, numbers_for(table.targets, uses.target)};
-  return data;
+  return {std::move(data), table.columns};
 }
 
 }  // namespace
 
-const DataReader kTable = {".csv, .tsv (also with .gz)", DataKeys::kColumns, is_table, read_columns, features_of};
+const DataReader kTable = {".csv, .tsv (also with .gz)", DataKeys::kColumns, is_table, read_columns};
 
 }  // namespace hfta::fusion

@@ -70,10 +70,6 @@ struct TableColumns {
   std::string groups = {};            ///< A column that is no feature unless it is named as one; "": none.
 };
 
-/// The names of the columns that read_table takes for features, in their order. Throws as it does for the header.
-[[nodiscard]] std::vector<std::string> table_features(const std::filesystem::path& path, const TableColumns& wanted,
-                                                      const std::string& place);
-
 /// Reads a table whose first record is its header; `path` has a table_format().
 /// Throws Error{kConfig}: missing or repeated columns (nearest named), ragged rows, fields that are no finite numbers
 /// (line and column named), no rows.

@@ -26,8 +26,8 @@ NumberType type_named(const std::string& name, const std::string& place) {
                              suggestion(name, token_types())));
 }
 
-Dataset read_windows(const std::filesystem::path& path, const DataSource& source, const Uses& uses,
-                     const DataFiles& files, const std::string& place) {
+FileData read_windows(const std::filesystem::path& path, const DataSource& source, const Uses& uses,
+                      const DataFiles& files, const std::string& place) {
   return token_windows(files.open(path, place), source, uses, place);
 }
 

@@ -58,10 +58,9 @@ double apart(const at::Tensor& a, const at::Tensor& b, std::int64_t changed) {
 
 // Whether samples get other answers where the first or the last one of the batch is another one: beyond what a device
 // that adds in any order makes of the same batch.
-bool mixes_samples(Array& array, const Samples& samples) {
+bool mixes_samples(Array& array, const Samples& samples, const at::Tensor& answers) {
   constexpr double kBeyondNoise = 100;
   const std::int64_t n = samples.size();
-  const at::Tensor answers = array.predict(0, samples);
   if (n < 2 || answers.numel() == 0) return false;
   const at::Tensor again = array.predict(0, samples);
   const double noise = std::max(apart(answers, again, 0), apart(answers, again, n - 1));
@@ -93,12 +92,12 @@ Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hype
   const at::Tensor output = array.predict(0, samples);
   if (recipe.loss != Loss::kModel) check_output(graph, output, n);
   const bool doubted = recipe.loss != Loss::kModel && !evaluates_samples_apart(graph);
-  Runnable found{doubted && mixes_samples(array, samples)};
+  Runnable found{doubted && mixes_samples(array, samples, output)};
   constexpr double kRate = 0.01;
   const std::vector<double> rates(static_cast<std::size_t>(array.rates_per_slot()), kRate);
   array.step(0, batch, rates, losses);
   // Weights that begin as zeros may hide what is before them.
-  found.mixes_samples = found.mixes_samples || (doubted && mixes_samples(array, samples));
+  found.mixes_samples = found.mixes_samples || (doubted && mixes_samples(array, samples, array.predict(0, samples)));
   return found;
 }
 

@@ -50,6 +50,9 @@ ValueId soft_cross_entropy(const LossSite& site, Reduction reduction) {
   return reduced(g, g.map("neg", {each}), reduction);
 }
 
+constexpr LossNumber kLabelSmoothing = {
+    .name = "label_smoothing", .most = 1, .evaluation = 0, .sentence = "As in PyTorch. Evaluation goes without."};
+
 }  // namespace
 
 std::vector<LossRow> class_losses() {
@@ -58,10 +61,7 @@ std::vector<LossRow> class_losses() {
             .sentence = "logits and classes; torch's cross_entropy",
             .targets = Targets::kClasses,
             .output = OutputKind::kClassScores,
-            .numbers = {{.name = "label_smoothing",
-                         .most = 1,
-                         .evaluation = 0,
-                         .sentence = "As in PyTorch. Evaluation goes without."}},
+            .numbers = {kLabelSmoothing},
             .options = {"ignore_index", "class_weight", "class_dim"}},
            cross_entropy},
           {{.kind = Loss::kNll,
@@ -88,10 +88,7 @@ std::vector<LossRow> class_losses() {
             .sentence = "logits and probabilities of classes, of the same shape; torch's cross_entropy of such targets",
             .targets = Targets::kDistributions,
             .output = std::nullopt,
-            .numbers = {{.name = "label_smoothing",
-                         .most = 1,
-                         .evaluation = 0,
-                         .sentence = "As in PyTorch. Evaluation goes without."}},
+            .numbers = {kLabelSmoothing},
             .options = {}},
            soft_cross_entropy}};
 }
