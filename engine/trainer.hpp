@@ -20,7 +20,7 @@ namespace hfta::engine {
 /// safetensors file.
 using SlotState = std::vector<std::byte>;
 
-/// Called between training steps, by the thread that trains; true ends the call early.
+/// Called between training steps, perhaps by several threads at once; true ends the call early.
 using Pause = std::function<bool()>;
 /// A Pause that always returns false.
 [[nodiscard]] inline bool never() { return false; }
@@ -58,7 +58,7 @@ class TrainerArray {
   /// pause changes no bit of the results. Throws Error{kMemory} if memory runs out, Error{kDevice} if the device fails;
   /// the slots' states are then lost.
   [[nodiscard]] virtual std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) = 0;
-  /// Whether threads that idle devices lend make no bit of difference to the results, so that it may use them.
+  /// Whether threads that idle devices lend make no bit of difference to the results; never changes.
   [[nodiscard]] virtual bool can_borrow() const = 0;
   /// Until the next call, trains with `lent` threads of the CPU beside its own; 0: with its own alone. Between calls of
   /// run_epoch(), be it within an epoch. Takes time, and not as many threads where memory does not suffice for more.

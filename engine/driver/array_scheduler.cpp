@@ -35,7 +35,7 @@ std::vector<EpochTimes::Device> timed_devices(const std::vector<Trainer*>& train
 }  // namespace
 
 ArrayScheduler::ArrayScheduler(std::vector<Trainer*> trainers, const Options& options, int first_array,
-                               TrialTable& ledger, ReadyQueue& queue, CheckpointManager& keeper, const Clock& clock,
+                               TrialTable& table, ReadyQueue& queue, CheckpointManager& checkpoints, const Clock& clock,
                                Calls calls)
     : trainers_(std::move(trainers)),
       times_(timed_devices(trainers_)),
@@ -44,9 +44,9 @@ ArrayScheduler::ArrayScheduler(std::vector<Trainer*> trainers, const Options& op
       arrays_(trainers_.size()),
       options_(options),
       next_array_(first_array),
-      ledger_(ledger),
+      table_(table),
       queue_(queue),
-      keeper_(keeper),
+      checkpoints_(checkpoints),
       clock_(clock),
       calls_(std::move(calls)) {
   for (const Trainer* trainer : trainers_) facts_.push_back(trainer->device_facts());
@@ -56,18 +56,18 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
                             const std::vector<std::pair<int, int>>& trials) {
   if (arrays_[device] && arrays_[device]->occupied() == 0) arrays_[device].reset();
   for (const auto& [slot, draw] : trials) queue_.push(draw);
-  if (!ledger_.learns()) plan_ahead();
+  if (!table_.learns()) plan_ahead();
   // What a method that learns draws follows from what is open, be it empty.
-  const bool for_draws = queue_.ready(partition) == 0 && ledger_.learns();
+  const bool for_draws = queue_.ready(partition) == 0 && table_.learns();
   if (queue_.ready(partition) == 0 && !for_draws) return;
   const int some = !trials.empty() ? trials.front().second
-                   : for_draws     ? ledger_.example_of(partition)
+                   : for_draws     ? table_.example_of(partition)
                                    : queue_.front(partition);
   if (limit(device, partition, some) < width) return;
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         id, partition, width,
-        trainers_[device]->open(ledger_.params(some), width, expected_epochs(partition), calls_.pause));
+        trainers_[device]->open(table_.params(some), width, expected_epochs(partition), calls_.pause));
     for (const auto& [slot, draw] : trials) {
       seat(*arrays_[device], slot, draw);
       queue_.take(draw);
@@ -79,27 +79,27 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   }
 }
 
-void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& page) {
+void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& batch) {
   rounds_ = rounds;
   std::unique_ptr<OpenArray>& array = arrays_[device];
   if (array && options_.refill && array->occupied() > 0) give_way(device);
   draw_for(device);
   if (array && is_for_another(device)) array.reset();
   try {
-    if (array && options_.refill) fill(device, page);
+    if (array && options_.refill) fill(device, batch);
     if (array && array->occupied() == 0) array.reset();
     // Not for trials that cannot come in because the store is locked.
     if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition(device)))) {
       leave(device);
     }
-    if (array && options_.refill) fit(device, page);
+    if (array && options_.refill) fit(device, batch);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
     run_out_of_memory(device, error.what());
   }
   while (!array) {
     draw_for(device);
-    if (queue_.ready() == 0 || !try_to_open(device, page)) return;
+    if (queue_.ready() == 0 || !try_to_open(device, batch)) return;
   }
 }
 
@@ -110,20 +110,20 @@ bool ArrayScheduler::is_for_another(std::size_t device) const {
   return draws_join() && array.occupied() == 0 && queue_.ready() > 0 && choose_partition(device) != array.partition();
 }
 
-int ArrayScheduler::ahead() const { return ledger_.draws_learn() ? kAheadOfResults : kAhead; }
+int ArrayScheduler::ahead() const { return table_.draws_learn() ? kAheadOfResults : kAhead; }
 
 // Draws that wait for an array of their own partition see nothing of what is learnt meanwhile. Where every trial trains
 // to its end, a study has few draws in all, so that half an array of them may wait, and the slots that are still empty
 // get draws for their own partition (Sampler::ask()). Where trials are stopped early there are many draws, and those
 // that wait are few among them; made for the partition of an array that never falls empty, they would all be of one.
-bool ArrayScheduler::draws_join() const { return ledger_.draws_learn() && !ledger_.stops_trials(); }
+bool ArrayScheduler::draws_join() const { return table_.draws_learn() && !table_.stops_trials(); }
 
 // Called before the device's slots are filled. Where trials are drawn only for free slots, these are the empty ones of
 // the device's array, or as many as a new array can have. The partition of a draw is known only afterwards: draws of
 // other partitions wait for arrays of their own, and only so many may wait. Whether to draw depends only on the waiting
 // trials and the open arrays: a run that was killed between two draws continues with the second.
 void ArrayScheduler::draw_for(std::size_t device) {
-  if (!ledger_.learns()) return plan_ahead();
+  if (!table_.learns()) return plan_ahead();
   const std::unique_ptr<OpenArray>& array = arrays_[device];
   const bool is_open = array && array->occupied() > 0;
   if (is_open && !options_.refill) return;
@@ -149,15 +149,15 @@ void ArrayScheduler::draw_for(std::size_t device) {
 // enqueued trial may come before it. The number of planned trials depends on how many have begun, not on how many have
 // rows or wait: widths depend on it, so a resumed study must plan as one that was never stopped.
 void ArrayScheduler::plan_ahead() {
-  const bool all = ledger_.scheduler().capacity().has_value();
+  const bool all = table_.scheduler().capacity().has_value();
   const auto ahead = std::int64_t{kAhead} * widest_ * static_cast<std::int64_t>(trainers_.size());
   // Up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
-  while ((all || ledger_.drawn() < ledger_.begun() + ahead) &&
-         calls_.draw(kDrawChunk - ledger_.drawn() % kDrawChunk, std::nullopt)) {
+  while ((all || table_.drawn() < table_.begun() + ahead) &&
+         calls_.draw(kDrawChunk - table_.drawn() % kDrawChunk, std::nullopt)) {
   }
 }
 
-void ArrayScheduler::fill(std::size_t device, WriteBatch& page) {
+void ArrayScheduler::fill(std::size_t device, WriteBatch& batch) {
   OpenArray& array = *arrays_[device];
   int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
   if (coming <= 0) return;
@@ -170,34 +170,34 @@ void ArrayScheduler::fill(std::size_t device, WriteBatch& page) {
   for (; coming > 0; --coming) {
     const int slot = array.free_slot();
     const int draw = queue_.front(array.partition());
-    if (draw >= ledger_.entered()) return;
-    trials::Trial& trial = ledger_.trial(draw);
+    if (draw >= table_.entered()) return;
+    trials::Trial& trial = table_.trial(draw);
     seat(array, slot, draw);
     queue_.take(draw);
     if (trial.started) continue;
     trial.started = clock_.utc();
-    page.changes.started.emplace_back(trial.number, *trial.started);
-    page.events.emplace_back(TrialStarted{trial.number, trial.params, array.id(), slot});
+    batch.changes.started.emplace_back(trial.number, *trial.started);
+    batch.events.emplace_back(TrialStarted{trial.number, trial.params, array.id(), slot});
   }
 }
 
 // A state that does not fit the trial's model (for example because of other shapes) belongs to another history, even if
 // its file is undamaged: the trial resumes from the state before it, or begins anew.
 void ArrayScheduler::seat(OpenArray& array, int slot, int draw) {
-  TrialRecord& entry = ledger_.entry(draw);
-  const int number = ledger_.trial(draw).number;
+  TrialRecord& entry = table_.entry(draw);
+  const int number = table_.trial(draw).number;
   for (;;) {
-    const HeldState state = keeper_.restore(entry, number);
+    const HeldState state = checkpoints_.restore(entry, number);
     try {
-      array.start(slot, draw, state, ledger_);
+      array.start(slot, draw, state, table_);
       return;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kStorage || !state) throw;
-      const std::optional<std::filesystem::path> file = keeper_.discard(entry, number);
+      const std::optional<std::filesystem::path> file = checkpoints_.discard(entry, number);
       if (!file) throw;
       calls_.note(fmt::format("trial {}: {} does not fit its model ({}); it goes on from the state before that", number,
                               file->string(), error.what()));
-      ledger_.release(draw);
+      table_.release(draw);
     }
   }
 }
@@ -237,14 +237,14 @@ std::optional<std::string> ArrayScheduler::partition_to_open(std::size_t device)
 // The slots of a new array.
 int ArrayScheduler::width_to_open(std::size_t device, const std::string& partition, int most) {
   const int waiting = queue_.ready(partition);
-  if (ledger_.can_draw()) return std::min(most, waiting);
+  if (table_.can_draw()) return std::min(most, waiting);
   const std::optional<int> share = share_of(device, partition, queue_.front(partition));
   if (share && *share > 0) return std::min(*share, waiting);
   return even_width(waiting, most, parts_for(partition));
 }
 
 // False: not now.
-bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
+bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& batch) {
   const std::optional<std::string> chosen = partition_to_open(device);
   if (!chosen) return false;
   const std::string& partition = *chosen;
@@ -255,8 +255,8 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         next_array_, partition, width,
-        trainers_[device]->open(ledger_.params(first), width, expected_epochs(partition), calls_.pause));
-    fill(device, page);
+        trainers_[device]->open(table_.params(first), width, expected_epochs(partition), calls_.pause));
+    fill(device, batch);
     if (arrays_[device]->occupied() == 0) {
       arrays_[device].reset();
       return false;
@@ -271,7 +271,7 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
   return true;
 }
 
-void ArrayScheduler::fit(std::size_t device, WriteBatch& page) {
+void ArrayScheduler::fit(std::size_t device, WriteBatch& batch) {
   OpenArray& array = *arrays_[device];
   const int draw = array.some_draw();
   const std::optional<int> share = share_of(device, array.partition(), draw);
@@ -282,14 +282,14 @@ void ArrayScheduler::fit(std::size_t device, WriteBatch& page) {
   if (!width) return;
   const int coming = std::min(*width - array.occupied(), queue_.ready(array.partition()));
   if (coming > 0 && !calls_.enter(queue_.last_of(array.partition(), coming))) return;  // it would stay empty
-  array.resize(*width, ledger_);
-  fill(device, page);
+  array.resize(*width, table_);
+  fill(device, batch);
 }
 
 // The trial waits for another slot.
 void ArrayScheduler::put_back(OpenArray& array, int draw) {
   const int slot = array.slot_of(draw);
-  ledger_.rest(draw, Phase::kReady, array.extract(slot));
+  table_.rest(draw, Phase::kReady, array.extract(slot));
   array.clear(slot);
   queue_.push(draw);
 }
@@ -299,7 +299,7 @@ void ArrayScheduler::lose(std::size_t device) {
   const std::unique_ptr<OpenArray> array = std::move(arrays_[device]);
   if (!array) return;
   for (const int draw : array->draws()) {
-    ledger_.rest(draw, Phase::kReady, nullptr);
+    table_.rest(draw, Phase::kReady, nullptr);
     queue_.push(draw);
   }
 }
@@ -319,13 +319,13 @@ void ArrayScheduler::run_out_of_memory(std::size_t device, const std::string& wh
 
 // `draw`: one of those that were tried, all of them where the width is 1.
 void ArrayScheduler::halve(std::size_t device, int draw, int width, const std::string& what) {
-  limits_[{device, ledger_.entry(draw).partition}] = std::max(1, width / 2);
+  limits_[{device, table_.entry(draw).partition}] = std::max(1, width / 2);
   if (width > 1) {
     calls_.note(fmt::format("{}; going on with arrays of {} slots instead of {}", what, width / 2, width));
     return;
   }
   if (alone_.insert(draw).second) {
-    calls_.note(fmt::format("{}, with trial {} alone; trying once more", what, ledger_.trial(draw).number));
+    calls_.note(fmt::format("{}, with trial {} alone; trying once more", what, table_.trial(draw).number));
     return;
   }
   queue_.take(draw);
@@ -335,7 +335,7 @@ void ArrayScheduler::halve(std::size_t device, int draw, int width, const std::s
 int ArrayScheduler::limit(std::size_t device, const std::string& partition, int draw) {
   const auto known = limits_.find({device, partition});
   if (known != limits_.end()) return known->second;
-  const int wanted = options_.width ? *options_.width : trainers_[device]->plan(ledger_.params(draw)).width;
+  const int wanted = options_.width ? *options_.width : trainers_[device]->plan(table_.params(draw)).width;
   const int most = std::clamp(wanted, 1, kWidest);
   widest_ = std::max(widest_, most);
   return limits_[{device, partition}] = most;
@@ -344,7 +344,7 @@ int ArrayScheduler::limit(std::size_t device, const std::string& partition, int 
 // The partition's share of all that is left, by what is ready now.
 double ArrayScheduler::expected_epochs(const std::string& partition) const {
   const double ready = queue_.work();
-  const auto left = static_cast<double>(ledger_.epochs_left().value_or(0));
+  const auto left = static_cast<double>(table_.epochs_left().value_or(0));
   return ready > 0 ? std::max(queue_.work(partition), left * queue_.work(partition) / ready) : 0;
 }
 

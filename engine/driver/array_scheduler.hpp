@@ -45,8 +45,8 @@ class ArrayScheduler {
   };
 
   /// `trainers`: one per device, not owned. `first_array`: the study's arrays so far.
-  ArrayScheduler(std::vector<Trainer*> trainers, const Options& options, int first_array, TrialTable& ledger,
-                 ReadyQueue& queue, CheckpointManager& keeper, const Clock& clock, Calls calls);
+  ArrayScheduler(std::vector<Trainer*> trainers, const Options& options, int first_array, TrialTable& table,
+                 ReadyQueue& queue, CheckpointManager& checkpoints, const Clock& clock, Calls calls);
 
   /// Opens the array `id` on the device as an earlier run left it, with its trials in the slots they had: (slot, draw).
   /// A width may affect the last bits of a sum, so a resumed run keeps the width of the stopped run. If the array may
@@ -65,9 +65,9 @@ class ArrayScheduler {
   /// Nothing happens while trials wait for slots, or while more are to be drawn.
   void share(std::size_t device);
   /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. The records
-  /// of this for the store are added to `page`. `rounds`: the study's rounds that are over. Throws Error{kDevice} if
+  /// of this for the store are added to `batch`. `rounds`: the study's rounds that are over. Throws Error{kDevice} if
   /// the device fails; see lose().
-  void prepare(std::size_t device, int rounds, WriteBatch& page);
+  void prepare(std::size_t device, int rounds, WriteBatch& batch);
   /// The device's array and its slots' states are lost: its trials go back to their last checkpoints.
   void lose(std::size_t device);
   /// The same, and the device is not used any more.
@@ -101,12 +101,12 @@ class ArrayScheduler {
   [[nodiscard]] bool worth_moving(const Sharing& all, const OpenArray& array);
   [[nodiscard]] int epochs_to_do(const OpenArray& array);
   void give_up(std::size_t device, int count);
-  void fill(std::size_t device, WriteBatch& page);
+  void fill(std::size_t device, WriteBatch& batch);
   void seat(OpenArray& array, int slot, int draw);
   [[nodiscard]] std::optional<std::string> partition_to_open(std::size_t device);
   [[nodiscard]] int width_to_open(std::size_t device, const std::string& partition, int most);
-  [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& page);
-  void fit(std::size_t device, WriteBatch& page);
+  [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& batch);
+  void fit(std::size_t device, WriteBatch& batch);
   void leave(std::size_t device);
   void put_back(OpenArray& array, int draw);
   void halve(std::size_t device, int draw, int width, const std::string& what);
@@ -139,9 +139,9 @@ class ArrayScheduler {
   int next_array_;
   int rounds_ = 0;   ///< The study's that are over.
   int widest_ = 16;  ///< Widest limit met; how far draws run ahead follows from it.
-  TrialTable& ledger_;
+  TrialTable& table_;
   ReadyQueue& queue_;
-  CheckpointManager& keeper_;
+  CheckpointManager& checkpoints_;
   const Clock& clock_;
   Calls calls_;
 };

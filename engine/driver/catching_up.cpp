@@ -12,15 +12,15 @@ namespace hfta::engine {
 
 // False: nobody is behind.
 bool Driver::Impl::begin_catching_up() {
-  for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    TrialRecord& entry = ledger.entry(draw);
+  for (int draw = 0; draw < table.drawn(); ++draw) {
+    TrialRecord& entry = table.entry(draw);
     const bool waits = entry.phase == Phase::kPaused ||
                        (entry.phase == Phase::kReady && entry.decision == search::Decision::kContinue);
     if (!waits || entry.recorded == 0) continue;
     const Laggard stood{entry.phase, entry.decision};
-    ledger.rest(draw, entry.phase, keeper.restore(entry, ledger.trial(draw).number));
+    table.rest(draw, entry.phase, checkpoints.restore(entry, table.trial(draw).number));
     if (entry.trained < entry.recorded) {
-      ledger.rest(draw, Phase::kReady, entry.state);
+      table.rest(draw, Phase::kReady, entry.state);
       laggards.emplace(draw, stood);
       queue.push(draw);
     }
@@ -40,10 +40,10 @@ bool Driver::Impl::catch_up(OpenArray& array, int slot) {
   const int draw = array.draw_in(slot);
   const auto found = laggards.find(draw);
   if (found == laggards.end()) return false;
-  TrialRecord& entry = ledger.entry(draw);
+  TrialRecord& entry = table.entry(draw);
   if (entry.trained < entry.recorded) return true;
   entry.decision = found->second.decision;
-  ledger.rest(draw, found->second.phase, array.extract(slot));
+  table.rest(draw, found->second.phase, array.extract(slot));
   array.clear(slot);
   laggards.erase(found);
   return true;

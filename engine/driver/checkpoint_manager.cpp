@@ -48,17 +48,17 @@ CheckpointManager::CheckpointManager(storage::StudyStates& states, const StudyCo
       best_(config.keep, config.objectives),
       repetitions_(config.repetitions, config.objectives.front().goal) {}
 
-void CheckpointManager::begin(TrialTable& ledger) {
+void CheckpointManager::begin(TrialTable& table) {
   for (const StateKind kind : storage::kStateKinds) of(kind).sweep();
   std::set<int> unfinished, copies;
-  for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    const trials::Trial& t = ledger.trial(draw);
-    if (ledger.entry(draw).phase != Phase::kDone) {
+  for (int draw = 0; draw < table.drawn(); ++draw) {
+    const trials::Trial& t = table.trial(draw);
+    if (table.entry(draw).phase != Phase::kDone) {
       unfinished.insert(t.number);
-      if (load_up_to(StateKind::kCopied, t.number, ledger.entry(draw).copied)) copies.insert(t.number);
+      if (load_up_to(StateKind::kCopied, t.number, table.entry(draw).copied)) copies.insert(t.number);
     }
     if (t.state == trials::State::kComplete && t.value) (void)best_.add(t.number, trials::values_of(t));
-    if (ledger.entry(draw).phase == Phase::kDone) repetitions_.end(draw, t.number, t.state, t.value);
+    if (table.entry(draw).phase == Phase::kDone) repetitions_.end(draw, t.number, t.state, t.value);
   }
   for (const int number : of(StateKind::kRunning).trials()) {
     unfinished.contains(number) ? (void)on_disk_.insert(number) : of(StateKind::kRunning).remove(number);
@@ -80,15 +80,15 @@ void CheckpointManager::begin(TrialTable& ledger) {
   }
 }
 
-void CheckpointManager::save(TrialRecord& entry, int number, const HeldState& state, WriteBatch& page) {
+void CheckpointManager::save(TrialRecord& entry, int number, const HeldState& state, WriteBatch& batch) {
   if (!entry.changed) return;
   if (select_best_ && entry.best_state) {
-    page.states.push_back({StateKind::kFinished, number, entry.value_epoch, entry.best_state});
+    batch.states.push_back({StateKind::kFinished, number, entry.value_epoch, entry.best_state});
     best_on_disk_.insert(number);
   }
-  page.states.push_back({StateKind::kRunning, number, entry.trained, state});
+  batch.states.push_back({StateKind::kRunning, number, entry.trained, state});
   on_disk_.insert(number);
-  if (copied_.erase(number) > 0) page.needless.emplace_back(StateKind::kCopied, number);
+  if (copied_.erase(number) > 0) batch.needless.emplace_back(StateKind::kCopied, number);
   entry.changed = false;
 }
 
@@ -149,43 +149,43 @@ std::optional<std::filesystem::path> CheckpointManager::discard(TrialRecord& ent
   return of(*kind).discard(number, entry.trained);
 }
 
-void CheckpointManager::copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page) {
+void CheckpointManager::copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& batch) {
   static const HeldState kNone = std::make_shared<const SlotState>();
-  page.kept.push_back({StateKind::kCopied, number, entry.copied, state ? state : kNone});
-  page.outdate(number, entry.copied);
+  batch.kept.push_back({StateKind::kCopied, number, entry.copied, state ? state : kNone});
+  batch.outdate(number, entry.copied);
   copied_.insert(number);
   on_disk_.erase(number);
   best_on_disk_.erase(number);
 }
 
 void CheckpointManager::keep(int draw, int number, const std::vector<double>& values, int epoch, const HeldState& state,
-                             WriteBatch& page) {
+                             WriteBatch& batch) {
   const std::vector<int> surpassed = best_.add(number, values);
   repetitions_.end(draw, number, trials::State::kComplete, values.front());
-  if (is_kept(number)) page.kept.push_back({StateKind::kFinished, number, epoch, state});
+  if (is_kept(number)) batch.kept.push_back({StateKind::kFinished, number, epoch, state});
   for (const int other : surpassed) {
-    if (other != number && !is_kept(other)) page.needless.emplace_back(StateKind::kFinished, other);
+    if (other != number && !is_kept(other)) batch.needless.emplace_back(StateKind::kFinished, other);
   }
-  remove_released(number, page);
+  remove_released(number, batch);
 }
 
-void CheckpointManager::give_up(int draw, int number, trials::State state, WriteBatch& page) {
+void CheckpointManager::give_up(int draw, int number, trials::State state, WriteBatch& batch) {
   repetitions_.end(draw, number, state, std::nullopt);
-  remove_released(number, page);
+  remove_released(number, batch);
 }
 
 // `but` was never written.
-void CheckpointManager::remove_released(int but, WriteBatch& page) {
+void CheckpointManager::remove_released(int but, WriteBatch& batch) {
   for (const int number : repetitions_.take_released()) {
-    if (number != but && !is_kept(number)) page.needless.emplace_back(StateKind::kFinished, number);
+    if (number != but && !is_kept(number)) batch.needless.emplace_back(StateKind::kFinished, number);
   }
 }
 
-void CheckpointManager::forget(int number, WriteBatch& page) {
-  if (on_disk_.erase(number) > 0) page.needless.emplace_back(StateKind::kRunning, number);
-  if (copied_.erase(number) > 0) page.needless.emplace_back(StateKind::kCopied, number);
+void CheckpointManager::forget(int number, WriteBatch& batch) {
+  if (on_disk_.erase(number) > 0) batch.needless.emplace_back(StateKind::kRunning, number);
+  if (copied_.erase(number) > 0) batch.needless.emplace_back(StateKind::kCopied, number);
   if (best_on_disk_.erase(number) > 0 && !is_kept(number)) {
-    page.needless.emplace_back(StateKind::kFinished, number);
+    batch.needless.emplace_back(StateKind::kFinished, number);
   }
 }
 

@@ -58,10 +58,10 @@ class CheckpointManager {
   CheckpointManager(storage::StudyStates& states, const StudyConfig& config, std::function<void()> settle);
 
   /// Reads which files are on disk and removes those that no trial of the table needs.
-  void begin(TrialTable& ledger);
+  void begin(TrialTable& table);
 
   /// Adds the state of a trial after `entry.trained` epochs to the batch, if it has changed since it was last written.
-  void save(TrialRecord& entry, int number, const HeldState& state, WriteBatch& page);
+  void save(TrialRecord& entry, int number, const HeldState& state, WriteBatch& batch);
   /// Restores a trial that is in no slot from memory or disk: its newest state, and `trained`, the epochs that the
   /// state has had; null and 0 if the trial has to start anew.
   [[nodiscard]] HeldState restore(TrialRecord& entry, int number);
@@ -72,14 +72,14 @@ class CheckpointManager {
 
   /// A trial continues from `state`, a copy of another trial's state after as many epochs; null: the state has to be
   /// trained again, from the start. The trial's earlier states are removed when the batch is written.
-  void copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page);
+  void copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& batch);
   /// A trial is COMPLETE: keeps `state` on disk if it is among the best.
   void keep(int draw, int number, const std::vector<double>& values, int epoch, const HeldState& state,
-            WriteBatch& page);
+            WriteBatch& batch);
   /// A trial is done, and not COMPLETE.
-  void give_up(int draw, int number, trials::State state, WriteBatch& page);
+  void give_up(int draw, int number, trials::State state, WriteBatch& batch);
   /// A trial is done (after keep(), if it is COMPLETE).
-  void forget(int number, WriteBatch& page);
+  void forget(int number, WriteBatch& batch);
 
   /// The weights that a finished trial's value was measured on; nullopt if they are not kept.
   [[nodiscard]] std::optional<SlotState> finished_state(int number);
@@ -88,7 +88,7 @@ class CheckpointManager {
   [[nodiscard]] storage::Checkpoints& of(storage::StateKind kind) { return states_.of(kind); }
   /// Whether the finished state of that COMPLETE trial is kept.
   [[nodiscard]] bool is_kept(int number) const { return best_.contains(number) || repetitions_.contains(number); }
-  void remove_released(int but, WriteBatch& page);
+  void remove_released(int but, WriteBatch& batch);
   /// What an unfinished trial goes on from; nullopt if it has nothing on disk.
   [[nodiscard]] std::optional<storage::StateKind> kind_on_disk(int number) const;
   [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);

@@ -22,45 +22,45 @@ std::vector<int> Driver::Impl::copy_trials(const std::vector<search::Verdict>& v
   std::vector<int> waiting;
   for (const auto& [verdict, state] : copies) {
     copy(verdict->trial, *verdict->copy, state, array);
-    if (ledger.entry(verdict->trial).phase == Phase::kReady) waiting.push_back(verdict->trial);
+    if (table.entry(verdict->trial).phase == Phase::kReady) waiting.push_back(verdict->trial);
   }
   return waiting;
 }
 
 // Null: it is lost, or not as far as the store has it.
 HeldState Driver::Impl::paused_state(int draw, OpenArray* array) {
-  TrialRecord& entry = ledger.entry(draw);
+  TrialRecord& entry = table.entry(draw);
   if (entry.phase == Phase::kTraining) {
     const int slot = array != nullptr ? array->slot_of(draw) : OpenArray::kEmpty;
     return slot != OpenArray::kEmpty && entry.trained == entry.recorded ? array->extract(slot) : nullptr;
   }
-  HeldState state = keeper.restore(entry, ledger.trial(draw).number);
+  HeldState state = checkpoints.restore(entry, table.trial(draw).number);
   return entry.trained == entry.recorded ? state : nullptr;
 }
 
 void Driver::Impl::copy(int draw, const search::CopyOf& copy, const HeldState& state, OpenArray* array) {
-  TrialRecord& entry = ledger.entry(draw);
-  const TrialRecord& source = ledger.entry(copy.source);
+  TrialRecord& entry = table.entry(draw);
+  const TrialRecord& source = table.entry(copy.source);
   std::string partition = config.partition(copy.params);
   if (source.recorded != entry.recorded || source.partition != partition || draw == copy.source) {
     throw Error(ErrorKind::kInternal,
                 fmt::format("trial {}: found a copy of trial {}, after {} epochs and of arrays '{}', wanted another "
                             "trial's, after {} epochs and of arrays '{}'",
-                            ledger.trial(draw).number, ledger.trial(copy.source).number, source.recorded,
+                            table.trial(draw).number, table.trial(copy.source).number, source.recorded,
                             source.partition, entry.recorded, partition));
   }
-  ledger.copy(draw, copy);
-  ledger.assign(draw, std::move(partition));
-  const trials::Trial& trial = ledger.trial(draw);
-  keeper.copy(entry, trial.number, state, page);
-  page.changes.copies.push_back({trial.number, trial.copies.back()});
-  page.events.emplace_back(
+  table.copy(draw, copy);
+  table.assign(draw, std::move(partition));
+  const trials::Trial& trial = table.trial(draw);
+  checkpoints.copy(entry, trial.number, state, batch);
+  batch.changes.copies.push_back({trial.number, trial.copies.back()});
+  batch.events.emplace_back(
       TrialCopied{trial.number, entry.recorded, trial.copies.back().source, trial.copies.back().params});
+  table.rest(draw, Phase::kReady, state);
   const int slot = array != nullptr ? array->slot_of(draw) : OpenArray::kEmpty;
-  if (slot != OpenArray::kEmpty) array->clear(slot);
-  if (slot != OpenArray::kEmpty && array->partition() == entry.partition)
-    return array->start(slot, draw, state, ledger);
-  ledger.rest(draw, Phase::kReady, state);
+  if (slot == OpenArray::kEmpty) return;
+  array->clear(slot);
+  if (array->partition() == entry.partition) array->restart(slot, draw, state, table);
 }
 
 }  // namespace hfta::engine

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/threads.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -39,15 +39,15 @@ class OnlyWorker final : public DeviceWorkers {
 
 class Threads final : public DeviceWorkers {
  public:
-  Threads(std::size_t count, const Clock& clock) : clock_(clock), jobs_(count), busy_(count, false) {
-    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this, i] { loop(i); });
-  }
+  Threads(std::size_t count, const Clock& clock)
+      : clock_(clock),
+        jobs_(count),
+        busy_(count, false),
+        threads_(start_threads(
+            static_cast<int>(count), [this](int worker) { loop(static_cast<std::size_t>(worker)); },
+            [this] { leave(); })) {}
   ~Threads() override {
-    {
-      const std::lock_guard guard(mutex_);
-      leaving_ = true;
-    }
-    changed_.notify_all();
+    leave();
     for (std::thread& thread : threads_) thread.join();
   }
   Threads(const Threads&) = delete;
@@ -79,6 +79,14 @@ class Threads final : public DeviceWorkers {
   }
 
  private:
+  void leave() {
+    {
+      const std::lock_guard guard(mutex_);
+      leaving_ = true;
+    }
+    changed_.notify_all();
+  }
+
   void loop(std::size_t worker) {
     std::unique_lock guard(mutex_);
     for (;;) {

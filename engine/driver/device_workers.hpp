@@ -29,6 +29,7 @@ class DeviceWorkers {
 
 /// A thread per worker that lives as long as this does: numeric libraries keep a pool of their own per thread that
 /// calls them, which a new thread every round would build anew. With one worker no thread is made: wait() runs the job.
+/// Throws Error{kDevice} where a thread cannot be started.
 [[nodiscard]] std::unique_ptr<DeviceWorkers> make_threads(std::size_t count, const Clock& clock);
 
 }  // namespace hfta::engine

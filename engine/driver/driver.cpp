@@ -43,8 +43,8 @@ DriverDependencies with_clock(const DriverDependencies& all, Clock& clock) {
 
 }  // namespace
 
-Driver::Driver(const StudyConfig& config, const DriverDependencies& seams)
-    : impl_(std::make_unique<Impl>(config, seams)) {}
+Driver::Driver(const StudyConfig& config, const DriverDependencies& dependencies)
+    : impl_(std::make_unique<Impl>(config, dependencies, find_study(dependencies.store, config.study))) {}
 Driver::~Driver() = default;
 
 // A process that takes a study over removes files that a suspended holder still uses. The holder's next file operation
@@ -53,46 +53,46 @@ Outcome Driver::run() {
   try {
     return impl_->run();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kStorage) impl_->recorder.check_held();
+    if (error.kind() == ErrorKind::kStorage) impl_->writer.check_held();
     throw;
   }
 }
 
-Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& all)
+Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& all, const storage::StudyRecord& study)
     : config(study_config),
       clock(all.clock),
-      seams(with_clock(all, clock)),
-      recorder({all.store, all.states, all.events, clock, all.faults, all.stop, all.record_beside}, config.study),
-      ledger(config, find_study(all.store, config.study).run_caps, prior_of(find_study(all.store, config.study))),
-      queue(ledger),
-      keeper(all.states, config,
-             [this] {
-               recorder.add(std::exchange(page, {}));
-               recorder.flush();
-             }),
-      packer(all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
-             clock,
-             {[this](int most, std::optional<int> like) { return draw(most, like); },
-              [this](int draw) { return enter(draw); },
-              [this](int draw, const std::string& reason) { give_up(draw, reason); },
-              [this](const std::string& line) { page.events.emplace_back(Note{line}); }, [this] { return halted(); },
-              [this] { start_ready(); }}),
+      dependencies(with_clock(all, clock)),
+      writer({all.store, all.states, all.events, clock, all.faults, all.stop, all.record_beside}, config.study),
+      table(config, study.run_caps, prior_of(study)),
+      queue(table),
+      checkpoints(all.states, config,
+                  [this] {
+                    writer.add(std::exchange(batch, {}));
+                    writer.flush();
+                  }),
+      array_scheduler(all.trainers, {config.width, config.refill}, next_array(all.store, config.study), table, queue,
+                      checkpoints, clock,
+                      {[this](int most, std::optional<int> like) { return draw(most, like); },
+                       [this](int draw) { return enter(draw); },
+                       [this](int draw, const std::string& reason) { give_up(draw, reason); },
+                       [this](const std::string& line) { batch.events.emplace_back(Note{line}); },
+                       [this] { return halted(); }, [this] { start_ready(); }}),
       devices(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
       round(first_round),
       told_round(first_round),
       began(all.clock.seconds()),
-      spent_before(find_study(all.store, config.study).progress.seconds) {}
+      spent_before(study.progress.seconds) {}
 
 // Busy devices use objects that are about to be destroyed.
 Driver::Impl::~Impl() {
   aborting = true;
-  while (any_busy()) (void)seams.workers.wait();
+  while (any_busy()) (void)dependencies.workers.wait();
 }
 
 Outcome Driver::Impl::run() {
   go_on();
-  rate.add(seams.clock.seconds(), ledger.epochs());
+  rate.add(dependencies.clock.seconds(), table.epochs());
   for (;;) {
     if (catching_up() && laggards.empty()) end_catching_up();
     see_whether_it_ends();
@@ -101,22 +101,22 @@ Outcome Driver::Impl::run() {
       launch();
       enter_ahead();
     }
-    turn_page();
+    flush_batch();
     if (!any_busy()) break;
-    take(seams.workers.wait());
+    take(dependencies.workers.wait());
   }
   end();
   Outcome outcome;
-  outcome.stopped_by = ledger.finished() || has_ended ? 0 : seams.stop.load();
+  outcome.stopped_by = table.finished() || has_ended ? 0 : dependencies.stop.load();
   outcome.ended_by = ended_by;
-  outcome.any_complete = !ledger.best_trials().empty();
+  outcome.any_complete = !table.best_trials().empty();
   outcome.rounds = round - first_round;
-  outcome.seconds = seams.clock.seconds() - began;
+  outcome.seconds = dependencies.clock.seconds() - began;
   return outcome;
 }
 
 void Driver::Impl::end() {
-  if (ledger.finished()) {
+  if (table.finished()) {
     test_best();
   } else if (!halted()) {
     throw Error(ErrorKind::kInternal, "driver: the scheduler made no decision for trials that are not finished");
@@ -126,24 +126,24 @@ void Driver::Impl::end() {
     save(all);
     if (has_ended) test_best();
   }
-  page.changes.progress = storage::Progress{spent(), ended_by};
-  recorder.add(std::exchange(page, {}));
-  recorder.flush();
+  batch.changes.progress = storage::Progress{spent(), ended_by};
+  writer.add(std::exchange(batch, {}));
+  writer.flush();
 }
 
 // Loads the study from the store into this run.
 void Driver::Impl::go_on() {
-  ledger.restore(seams.store);
-  for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    if (is_whole(draw)) ledger.assign(draw, config.partition(ledger.params(draw)));
+  table.restore(dependencies.store);
+  for (int draw = 0; draw < table.drawn(); ++draw) {
+    if (is_whole(draw)) table.assign(draw, config.partition(table.params(draw)));
   }
-  keeper.begin(ledger);
-  (void)copy_trials(ledger.take_copies_due(), nullptr);
+  checkpoints.begin(table);
+  (void)copy_trials(table.take_copies_due(), nullptr);
   recall();
   std::vector<std::string> labels;
-  for (const Trainer* trainer : seams.trainers) labels.push_back(trainer->device_facts().name);
-  left = arrays_left(seams.store, config.study, ledger, labels);
-  if (!ledger.learns() || !begin_catching_up()) reopen_arrays();
+  for (const Trainer* trainer : dependencies.trainers) labels.push_back(trainer->device_facts().name);
+  left = arrays_left(dependencies.store, config.study, table, labels);
+  if (!table.learns() || !begin_catching_up()) reopen_arrays();
 }
 
 // Opens arrays as the stopped run left them; every other trial goes to the queue.
@@ -152,24 +152,24 @@ void Driver::Impl::reopen_arrays() {
   for (LeftArray& array : left) {
     // Only a trial that resumes exactly where it stopped keeps its slot; the others have to catch up first.
     std::erase_if(array.trials, [&](const std::pair<int, int>& place) {
-      TrialRecord& entry = ledger.entry(place.second);
+      TrialRecord& entry = table.entry(place.second);
       if (entry.phase != Phase::kReady || entry.decision != Decision::kContinue) return true;
       if (!entry.failure.empty()) return true;
       if (entry.partition != array.partition) return true;  // it goes on from a copy
-      ledger.rest(place.second, Phase::kReady, keeper.restore(entry, ledger.trial(place.second).number));
+      table.rest(place.second, Phase::kReady, checkpoints.restore(entry, table.trial(place.second).number));
       return !entry.state || entry.trained != entry.recorded;
     });
     for (const auto& [slot, draw] : array.trials) seated.insert(draw);
   }
-  for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    const TrialRecord& entry = ledger.entry(draw);
+  for (int draw = 0; draw < table.drawn(); ++draw) {
+    const TrialRecord& entry = table.entry(draw);
     if (entry.phase != Phase::kDone && !entry.failure.empty()) {
       finish(draw, State::kFail, entry.failure);
       continue;
     }
     if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
     if (is_hopeless(draw)) {
-      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+      give_up(draw, table.trial(table.repetitions().first_of(draw)).reason);
     } else if (entry.decision == Decision::kContinue) {
       queue.push(draw);
     } else {
@@ -180,7 +180,7 @@ void Driver::Impl::reopen_arrays() {
   if (halted()) return;
   for (const LeftArray& array : arrays) {
     try {
-      packer.reopen(array.device, array.id, array.partition, array.width, array.trials);
+      array_scheduler.reopen(array.device, array.id, array.partition, array.width, array.trials);
     } catch (const Error&) {
       recover(array.device, std::current_exception());
     }
@@ -192,22 +192,22 @@ void Driver::Impl::reopen_arrays() {
 void Driver::Impl::recall() {
   std::map<std::string, std::string> latest;                                    // by partition
   std::map<std::pair<std::string, std::string>, std::string> latest_on_device;  // by partition and device
-  for (const storage::ArrayRecord& array : seams.store.arrays(config.study)) {
+  for (const storage::ArrayRecord& array : dependencies.store.arrays(config.study)) {
     latest[array.partition] = array.choices_json;
     latest_on_device[{array.partition, array.device}] = array.choices_json;
   }
   std::map<std::string, int> example;  // a draw of each
-  for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    if (is_whole(draw)) example.emplace(ledger.entry(draw).partition, draw);
+  for (int draw = 0; draw < table.drawn(); ++draw) {
+    if (is_whole(draw)) example.emplace(table.entry(draw).partition, draw);
   }
   std::set<std::string> told;
   for (const auto& [partition, choices] : latest) {
     if (!example.contains(partition)) continue;
-    for (Trainer* trainer : seams.trainers) {
-      trainer->check(ledger.params(example[partition]));  // what is compared has to be known first
+    for (Trainer* trainer : dependencies.trainers) {
+      trainer->check(table.params(example[partition]));  // what is compared has to be known first
       const auto own = latest_on_device.find({partition, trainer->device_facts().name});
       const std::string line = trainer->recall(partition, own != latest_on_device.end() ? own->second : choices);
-      if (!line.empty() && told.insert(line).second) page.events.emplace_back(Note{line});
+      if (!line.empty() && told.insert(line).second) batch.events.emplace_back(Note{line});
     }
   }
 }
@@ -216,23 +216,23 @@ void Driver::Impl::recall() {
 // from.
 bool Driver::Impl::draw(int most, std::optional<int> like) {
   if (catching_up()) return false;
-  const int first = ledger.drawn();
-  if (ledger.plan(most, round, like) == 0) return false;
-  for (int draw = first; draw < ledger.drawn(); ++draw) {
+  const int first = table.drawn();
+  if (table.plan(most, round, like) == 0) return false;
+  for (int draw = first; draw < table.drawn(); ++draw) {
     if (is_hopeless(draw)) {
-      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+      give_up(draw, table.trial(table.repetitions().first_of(draw)).reason);
       continue;
     }
-    ledger.assign(draw, config.partition(ledger.trial(draw).params));
+    table.assign(draw, config.partition(table.trial(draw).params));
     queue.push(draw);
   }
-  if (ledger.learns()) (void)enter(ledger.drawn() - 1);
+  if (table.learns()) (void)enter(table.drawn() - 1);
   return true;
 }
 
 bool Driver::Impl::any_busy() const {
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (seams.workers.busy(i)) return true;
+    if (dependencies.workers.busy(i)) return true;
   }
   return false;
 }
@@ -241,21 +241,22 @@ bool Driver::Impl::any_busy() const {
 // only when all have caught up.
 void Driver::Impl::see_whether_it_ends() {
   if (catching_up() && !is_out_of_time(config, spent())) return;
-  if (has_ended || ledger.finished() || !ends_early(config)) return;
-  ended_by = end_of(config, {spent(), ledger.epochs(), ledger.best_value()});
+  if (has_ended || table.finished() || !ends_early(config)) return;
+  ended_by = end_of(config, {spent(), table.epochs(), table.best_value()});
   has_ended = !ended_by.empty();
 }
 
 // Of the epochs that the budget leaves, the earliest draws train one each. False: there is none for this array.
 bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
   if (!config.budget.epochs || catching_up()) return true;
-  std::int64_t unspent = *config.budget.epochs - ledger.epochs();
+  std::int64_t unspent = *config.budget.epochs - table.epochs();
   const auto is_new = [this](int draw) {
-    return draw != OpenArray::kEmpty && ledger.entry(draw).trained >= ledger.entry(draw).recorded;
+    return draw != OpenArray::kEmpty && table.entry(draw).trained >= table.entry(draw).recorded;
   };
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (i == device || !(devices[i].ready || seams.workers.busy(i))) continue;
-    for (int slot = 0; slot < packer.arrays()[i]->width(); ++slot) unspent -= is_new(packer.arrays()[i]->draw_in(slot));
+    if (i == device || !(devices[i].ready || dependencies.workers.busy(i))) continue;
+    for (int slot = 0; slot < array_scheduler.arrays()[i]->width(); ++slot)
+      unspent -= is_new(array_scheduler.arrays()[i]->draw_in(slot));
   }
   std::map<int, int> slots;  // by draw
   for (int slot = 0; slot < array.width(); ++slot) {
@@ -264,7 +265,7 @@ bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
   for (; static_cast<std::int64_t>(slots.size()) > std::max<std::int64_t>(unspent, 0);
        slots.erase(std::prev(slots.end()))) {
     const auto [draw, slot] = *slots.rbegin();
-    ledger.rest(draw, Phase::kReady, array.extract(slot));
+    table.rest(draw, Phase::kReady, array.extract(slot));
     array.clear(slot);
     queue.push(draw);
   }
@@ -273,15 +274,23 @@ bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
 
 void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   if (ended.error) return recover(ended.worker, ended.error);
-  seams.faults.reach("epoch-ended");
-  for (const int draw : packer.arrays()[ended.worker]->draws()) ledger.entry(draw).changed = true;
+  dependencies.faults.reach("epoch-ended");
+  for (const int draw : array_scheduler.arrays()[ended.worker]->draws()) table.entry(draw).changed = true;
   Device& device = devices[ended.worker];
   if (device.change_took > 0) device.change_cost = device.change_took;
   device.changes_took += device.change_took;
-  const double seconds = packer.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
+  const double seconds =
+      array_scheduler.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
   if (device.reports) end_round(ended.worker, seconds);
   save_if_due(ended.worker);
   spill();
+  recover_if_failed(ended.worker);
+}
+
+// An array that failed while its trials were moved.
+void Driver::Impl::recover_if_failed(std::size_t device) {
+  const std::unique_ptr<OpenArray>& array = array_scheduler.arrays()[device];
+  if (array && array->failure()) recover(device, array->failure());
 }
 
 void Driver::Impl::recover(std::size_t device, const std::exception_ptr& error) {
@@ -289,50 +298,17 @@ void Driver::Impl::recover(std::size_t device, const std::exception_ptr& error) 
     std::rethrow_exception(error);
   } catch (const Error& e) {
     devices[device].ready = false;
-    if (e.kind() == ErrorKind::kMemory && packer.arrays()[device]) {
-      devices[device].borrows &= packer.arrays()[device]->lent() == 0;
-      packer.run_out_of_memory(device, e.what());
+    if (e.kind() == ErrorKind::kMemory && array_scheduler.arrays()[device]) {
+      devices[device].borrows &= array_scheduler.arrays()[device]->lent() == 0;
+      array_scheduler.run_out_of_memory(device, e.what());
       return;
     }
     if (e.kind() != ErrorKind::kDevice) throw;
-    packer.retire(device);
+    array_scheduler.retire(device);
     devices[device].failed = true;
     if (std::all_of(devices.begin(), devices.end(), [](const Device& d) { return d.failed; })) throw;
-    page.events.emplace_back(Note{fmt::format("{}; its trials go on on the other devices", e.what())});
+    batch.events.emplace_back(Note{fmt::format("{}; its trials go on on the other devices", e.what())});
   }
-}
-
-Trainer& Driver::Impl::any_trainer() const {
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (!devices[i].failed) return *seams.trainers[i];
-  }
-  return *seams.trainers.front();
-}
-
-// Search never sees these numbers: they are taken once, when everything is decided, in an array of one slot so that
-// they do not depend on widths.
-void Driver::Impl::test_best() {
-  for (const trials::Trial* best : ledger.best_trials()) {
-    if (best->test_metrics.empty() && !test(*best)) return;
-  }
-}
-
-// False: there are no test data.
-bool Driver::Impl::test(const trials::Trial& best) {
-  const std::optional<SlotState> state = keeper.finished_state(best.number);
-  if (!state) {
-    page.events.emplace_back(
-        Note{fmt::format("trial {} is {}, but its weights are not on disk: no test metrics", best.number,
-                         config.has_several_objectives() ? "on the front" : "the best")});
-    return true;
-  }
-  const std::unique_ptr<TrainerArray> array = any_trainer().open(trials::latest_params(best), 1, 1, never);
-  array->insert(0, best.number, trials::latest_params(best), *state);
-  std::map<std::string, double> metrics = array->test(0);
-  if (metrics.empty()) return false;
-  page.events.emplace_back(Tested{best.number, metrics});
-  page.changes.test_metrics[best.number] = std::move(metrics);
-  return true;
 }
 
 }  // namespace hfta::engine

@@ -47,7 +47,7 @@ struct Outcome {
 /// study does not depend on widths, on the number or speed of devices, or on where it was interrupted.
 class Driver {
  public:
-  Driver(const StudyConfig& config, const DriverDependencies& seams);
+  Driver(const StudyConfig& config, const DriverDependencies& dependencies);
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -55,8 +55,8 @@ class Driver {
   /// Trains until the study is finished, has come to its budget or target, or a stop is asked for. What is left keeps
   /// its states, and can be gone on with. A round is one epoch of every trial in one device's array; devices run their
   /// rounds in parallel, each at its own pace. If a device fails, the other devices train its trials. To be called
-  /// once. Throws whatever the seams throw, and Error{kDevice} when no device is left; what was committed stays, and
-  /// another run goes on from there.
+  /// once. Throws whatever the dependencies throw, and Error{kDevice} when no device is left; what was committed stays,
+  /// and another run goes on from there.
   [[nodiscard]] Outcome run();
 
  private:

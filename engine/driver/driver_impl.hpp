@@ -21,7 +21,7 @@
 
 namespace hfta::engine {
 
-/// A trial whose state is behind what the store has of it: where it stood.
+/// The phase and decision that the store has of a trial whose state is behind it, for when it has caught up.
 struct Laggard {
   Phase phase = Phase::kReady;
   search::Decision decision = search::Decision::kContinue;
@@ -44,7 +44,7 @@ struct Device {
 };
 
 struct Driver::Impl {
-  Impl(const StudyConfig& study_config, const DriverDependencies& all);
+  Impl(const StudyConfig& study_config, const DriverDependencies& all, const storage::StudyRecord& study);
   ~Impl();
 
   // driver.cpp: the run as a whole
@@ -53,6 +53,24 @@ struct Driver::Impl {
   void recall();
   void reopen_arrays();
   bool draw(int most, std::optional<int> like = std::nullopt);
+  /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
+  [[nodiscard]] bool is_whole(int draw) { return trials::is_whole(config.space, table.trial(draw).params); }
+  /// Nothing more is to be started.
+  [[nodiscard]] bool halted() const { return dependencies.stop.load() != 0 || has_ended.load(); }
+  void see_whether_it_ends();
+  [[nodiscard]] double spent() const { return spent_before + dependencies.clock.seconds() - began; }
+  bool trim_to_budget(OpenArray& array, std::size_t device);
+  /// It is a repetition of a configuration that another program asked for and that cannot be tried.
+  [[nodiscard]] bool is_hopeless(int draw) {
+    const trials::Trial& first = table.trial(table.repetitions().first_of(draw));
+    return first.enqueued && first.state == trials::State::kFail && first.epochs.empty();
+  }
+  [[nodiscard]] bool any_busy() const;
+  void take(const DeviceWorkers::Ended& ended);
+  void recover(std::size_t device, const std::exception_ptr& error);
+  void recover_if_failed(std::size_t device);
+  void end();
+  // entering.cpp: trials that come into the store, drawn here or enqueued by another program
   bool enter(int draw);
   bool try_to_enter(int draw);
   bool write_results();
@@ -61,26 +79,7 @@ struct Driver::Impl {
   void take_enqueued();
   bool take(const storage::EnqueuedTrial& asked);
   bool end_configuration();
-  /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
-  [[nodiscard]] bool is_whole(int draw) { return trials::is_whole(config.space, ledger.trial(draw).params); }
-  /// Nothing more is to be started.
-  [[nodiscard]] bool halted() const { return seams.stop.load() != 0 || has_ended.load(); }
-  void see_whether_it_ends();
-  [[nodiscard]] double spent() const { return spent_before + seams.clock.seconds() - began; }
-  bool trim_to_budget(OpenArray& array, std::size_t device);
-  /// It is a repetition of a configuration that another program asked for and that cannot be tried.
-  [[nodiscard]] bool is_hopeless(int draw) {
-    const trials::Trial& first = ledger.trial(ledger.repetitions().first_of(draw));
-    return first.enqueued && first.state == trials::State::kFail && first.epochs.empty();
-  }
-  [[nodiscard]] bool any_busy() const;
   [[nodiscard]] bool can_train() const;
-  void take(const DeviceWorkers::Ended& ended);
-  void recover(std::size_t device, const std::exception_ptr& error);
-  void end();
-  void test_best();
-  [[nodiscard]] bool test(const trials::Trial& best);
-  [[nodiscard]] Trainer& any_trainer() const;
   // catching_up.cpp: a study of a method that learns goes on from where it stood
   bool begin_catching_up();
   void end_catching_up();
@@ -103,13 +102,17 @@ struct Driver::Impl {
   void act_on(const std::vector<search::Verdict>& verdicts, OpenArray* array);
   void act_on_paused(const search::Verdict& verdict);
   void finish(int draw, trials::State state, const std::string& reason);
-  void turn_page();
+  void flush_batch();
   [[nodiscard]] Status status();
   // copying.cpp: trials that go on from a copy of another
   /// Returns those that are in no slot now.
   std::vector<int> copy_trials(const std::vector<search::Verdict>& verdicts, OpenArray* array);
   [[nodiscard]] HeldState paused_state(int draw, OpenArray* array);
   void copy(int draw, const search::CopyOf& copy, const HeldState& state, OpenArray* array);
+  // testing.cpp: test metrics of the best trials
+  void test_best();
+  [[nodiscard]] bool test(const trials::Trial& best);
+  [[nodiscard]] std::map<std::string, double> test_metrics(const trials::Trial& best, const SlotState& state);
   // saving.cpp: states that go to disk
   void save(const std::vector<std::size_t>& those);
   void save_if_due(std::size_t device);
@@ -117,14 +120,14 @@ struct Driver::Impl {
   void spill();
 
   const StudyConfig& config;
-  RunClock clock;            ///< A jump of the wall clock must not become a trial's duration.
-  DriverDependencies seams;  ///< With that clock
-  WriteBatch page;           ///< What has happened since the last turn_page()
-  StudyWriter recorder;
-  TrialTable ledger;
+  RunClock clock;                   ///< A jump of the wall clock must not become a trial's duration.
+  DriverDependencies dependencies;  ///< With that clock
+  WriteBatch batch;                 ///< What has happened since the last flush_batch()
+  StudyWriter writer;
+  TrialTable table;
   ReadyQueue queue;
-  CheckpointManager keeper;
-  ArrayScheduler packer;
+  CheckpointManager checkpoints;
+  ArrayScheduler array_scheduler;
   std::vector<Device> devices;
   std::vector<LeftArray> left;                   ///< By an earlier run, not yet reopened
   bool catches_up = false;                       ///< Only `laggards` train, and what they do is in the store already

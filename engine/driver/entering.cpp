@@ -22,37 +22,37 @@ constexpr double kBetweenTries = 1;  // seconds, to add trials to a store that i
 // Trials need numbers from the store. While another program locks it, those that have theirs are trained; with none
 // left, this waits.
 bool Driver::Impl::enter(int draw) {
-  if (draw < ledger.entered()) return true;
-  if (seams.clock.seconds() < ask_store_at && can_train()) return false;
+  if (draw < table.entered()) return true;
+  if (dependencies.clock.seconds() < ask_store_at && can_train()) return false;
   while (!try_to_enter(draw)) {
-    if (seams.stop.load() != 0 || can_train()) return false;
+    if (dependencies.stop.load() != 0 || can_train()) return false;
   }
   return true;
 }
 
 // False: another program locks the store.
 bool Driver::Impl::try_to_enter(int draw) {
-  if (ledger.entered() > draw) return true;
+  if (table.entered() > draw) return true;
   std::vector<storage::NewTrial> added;
-  for (int next = ledger.entered(); next <= draw; ++next) {
-    added.push_back({ledger.trial(next).params, ledger.trial(next).seen_rounds});
+  for (int next = table.entered(); next <= draw; ++next) {
+    added.push_back({table.trial(next).params, table.trial(next).seen_rounds});
   }
   std::optional<std::vector<int>> numbers;
-  if (!ledger.learns() || write_results()) numbers = recorder.add_trials(added, seams.clock.utc());
-  ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
-  if (numbers) ledger.enter(*numbers);
+  if (!table.learns() || write_results()) numbers = writer.add_trials(added, dependencies.clock.utc());
+  ask_store_at = numbers ? 0 : dependencies.clock.seconds() + kBetweenTries;
+  if (numbers) table.enter(*numbers);
   return numbers.has_value();
 }
 
 // A draw that follows from results is not in the store before they are. False: another program locks the store.
 bool Driver::Impl::write_results() {
-  recorder.add(std::exchange(page, {}));
-  return recorder.try_flush();
+  writer.add(std::exchange(batch, {}));
+  return writer.try_flush();
 }
 
 // Whether some device is at work, or will be as soon as it is launched.
 bool Driver::Impl::can_train() const {
-  const auto& arrays = packer.arrays();
+  const auto& arrays = array_scheduler.arrays();
   return any_busy() || queue.first_entered() ||
          std::any_of(arrays.begin(), arrays.end(), [](const auto& array) { return array && array->occupied() > 0; });
 }
@@ -60,32 +60,32 @@ bool Driver::Impl::can_train() const {
 // A store that is locked for a minute must keep no slot empty, so the trials that are to begin within that have their
 // rows already. No more than that: what is in the store cannot make room for an enqueued one.
 void Driver::Impl::enter_ahead() {
-  if (ledger.learns() || seams.clock.seconds() < ask_store_at) return;
-  const double trials = std::min(1e6, std::ceil(rate.rate() * kAheadSeconds / ledger.mean_epochs()));
-  (void)try_to_enter(std::min(ledger.drawn(), ledger.begun() + static_cast<int>(trials)) - 1);
+  if (table.learns() || dependencies.clock.seconds() < ask_store_at) return;
+  const double trials = std::min(1e6, std::ceil(rate.rate() * kAheadSeconds / table.mean_epochs()));
+  (void)try_to_enter(std::min(table.drawn(), table.begun() + static_cast<int>(trials)) - 1);
 }
 
 void Driver::Impl::give_up(int draw, const std::string& reason) {
   while (!try_to_enter(draw)) {
-    if (seams.stop.load() != 0) return;
+    if (dependencies.stop.load() != 0) return;
   }
   finish(draw, trials::State::kFail, reason);
-  act_on(ledger.take_verdicts(), nullptr);
+  act_on(table.take_verdicts(), nullptr);
 }
 
 // They come before what is only planned, and count to run_cap like any other: those for which there is no room wait for
 // a higher one.
 void Driver::Impl::take_enqueued() {
-  if (!ledger.has_room() || seams.clock.seconds() < ask_store_at) return;
-  if (auto waiting = recorder.enqueued()) enqueued = std::move(*waiting);
-  while (!enqueued.empty() && ledger.has_room() && take(enqueued.front())) enqueued.erase(enqueued.begin());
+  if (!table.has_room() || dependencies.clock.seconds() < ask_store_at) return;
+  if (auto waiting = writer.enqueued()) enqueued = std::move(*waiting);
+  while (!enqueued.empty() && table.has_room() && take(enqueued.front())) enqueued.erase(enqueued.begin());
 }
 
 // The latest configuration gets all of its repetitions, since those of another are to follow. False: another program
 // locks the store.
 bool Driver::Impl::end_configuration() {
-  const int end = ledger.repetitions().rounded_up(ledger.entered());
-  if (ledger.drawn() < end) (void)draw(end - ledger.drawn());
+  const int end = table.repetitions().rounded_up(table.entered());
+  if (table.drawn() < end) (void)draw(end - table.drawn());
   return try_to_enter(end - 1);
 }
 
@@ -93,26 +93,26 @@ bool Driver::Impl::end_configuration() {
 // first one of its configuration; the others are drawn at once.
 bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   if (!end_configuration()) return false;
-  const trials::Repetitions& repetitions = ledger.repetitions();
+  const trials::Repetitions& repetitions = table.repetitions();
   search::Completion completion = search::complete(config.searched(), repetitions.configuration_of(asked.params),
                                                    config.seed, asked.number, config.constraints);
   completion.params = repetitions.params_of(completion.params, 0);
   const std::optional<bool> ours =
-      recorder.claim(asked.number, completion.params, seams.clock.utc(), completion.problem);
-  ask_store_at = ours ? 0 : seams.clock.seconds() + kBetweenTries;
+      writer.claim(asked.number, completion.params, dependencies.clock.utc(), completion.problem);
+  ask_store_at = ours ? 0 : dependencies.clock.seconds() + kBetweenTries;
   if (!ours) return false;
   if (!*ours) return true;  // another program was first
-  for (int draw = ledger.entered(); draw < ledger.drawn(); ++draw) queue.take(draw);
-  ledger.forget_planned();
-  const int draw = ledger.add(asked.number, std::move(completion.params), /*enqueued=*/true);
+  for (int draw = table.entered(); draw < table.drawn(); ++draw) queue.take(draw);
+  table.forget_planned();
+  const int draw = table.add(asked.number, std::move(completion.params), /*enqueued=*/true);
   if (!completion.problem.empty()) {
-    page.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
-    page.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, std::nullopt, completion.problem});
-    ledger.finish(draw, trials::State::kFail, completion.problem, std::nullopt);
-    keeper.give_up(draw, asked.number, trials::State::kFail, page);
-    act_on(ledger.take_verdicts(), nullptr);
+    batch.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
+    batch.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, std::nullopt, completion.problem});
+    table.finish(draw, trials::State::kFail, completion.problem, std::nullopt);
+    checkpoints.give_up(draw, asked.number, trials::State::kFail, batch);
+    act_on(table.take_verdicts(), nullptr);
   } else {
-    ledger.assign(draw, config.partition(ledger.trial(draw).params));
+    table.assign(draw, config.partition(table.trial(draw).params));
     queue.push(draw);
   }
   return end_configuration();

@@ -64,7 +64,6 @@ bool EpochTimes::predicts(std::size_t device, const std::string& partition) cons
   return devices_.at(device).step_seconds(partition, 1).has_value();
 }
 
-// Of a device and another one.
 double EpochTimes::slower_than(std::size_t other, std::size_t device) const {
   for (const auto& [partition, scale] : measured_.at(device)) {
     const std::optional<Scale> beside = scale_of(other, partition);

@@ -7,7 +7,9 @@
 
 namespace hfta::engine {
 
-/// A list of {params: [[name, value], ...], values: [...], value, state}; numbers that are not finite are null.
+/// A list of {params: [[name, value], ...], values: [...], value, state}, and `others` of a study of several
+/// objectives. Infinities are "Infinity" and "-Infinity", NaN among `values` is null; a NaN `value` is read back as
+/// none.
 [[nodiscard]] nlohmann::json history_json(const search::History& history);
 /// Throws nlohmann::json::exception for another form.
 [[nodiscard]] search::History history_from(const nlohmann::json& list);

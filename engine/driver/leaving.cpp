@@ -7,7 +7,8 @@
 namespace hfta::engine {
 namespace {
 
-constexpr int kLaps = 8;  // see overtaken()
+// A trial that waits comes first when those that were drawn after it could have filled all slots so many times.
+constexpr int kLaps = 8;
 
 // The trials of another array for which a device leaves one of that width, in which it has so many.
 int clearly_fuller(int trials, int width) { return trials + std::max(1, (width + 2) / 3); }
@@ -32,8 +33,8 @@ void ArrayScheduler::give_way(std::size_t device) {
 // Of all draws, those since the last round left out: a run that was killed between two draws continues with the second,
 // and must not decide otherwise for them.
 int ArrayScheduler::drawn_before_round() const {
-  int drawn = ledger_.drawn();
-  while (drawn > 0 && ledger_.trial(drawn - 1).seen_rounds.value_or(0) >= rounds_) --drawn;
+  int drawn = table_.drawn();
+  while (drawn > 0 && table_.trial(drawn - 1).seen_rounds.value_or(0) >= rounds_) --drawn;
   return drawn;
 }
 
@@ -41,7 +42,7 @@ int ArrayScheduler::drawn_before_round() const {
 // draws fill this one, or where draws fill the other one as well; and if the array and what waits in its own partition
 // leave the device time to spare. Trials that wait come before draws, which see the more results the later they are.
 std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) {
-  if (!ledger_.learns()) return std::nullopt;  // see worth_leaving()
+  if (!table_.learns()) return std::nullopt;  // see worth_leaving()
   const OpenArray& array = *arrays_[device];
   const int drawn = drawn_before_round(), width = limit(device, array.partition(), array.some_draw());
   const int own = array.occupied() + queue_.before(drawn, array.partition()).trials;
@@ -49,7 +50,7 @@ std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) 
   std::optional<std::string> richest;
   ReadyQueue::Waiting most;
   // As many may have overtaken it as have been drawn.
-  for (std::string& partition : queue_.richest(static_cast<std::size_t>(ledger_.drawn() - drawn) + 2)) {
+  for (std::string& partition : queue_.richest(static_cast<std::size_t>(table_.drawn() - drawn) + 2)) {
     const ReadyQueue::Waiting waiting = queue_.before(drawn, partition);
     const bool richer =
         waiting.epochs > most.epochs || (waiting.epochs == most.epochs && richest && partition < *richest);
@@ -66,7 +67,7 @@ std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) 
 // its array for such a trial by itself, and a rule that compares trials in the order of their draws would keep all
 // later ones waiting for it.
 std::optional<std::string> ArrayScheduler::overtaken() const {
-  if (!ledger_.learns() || queue_.ready() == 0) return std::nullopt;
+  if (!table_.learns() || queue_.ready() == 0) return std::nullopt;
   const int drawn = drawn_before_round();
   int open = queue_.ready_before(drawn);
   for (const auto& array : arrays_) {
@@ -75,16 +76,16 @@ std::optional<std::string> ArrayScheduler::overtaken() const {
     open += static_cast<int>(std::count_if(draws.begin(), draws.end(), [&](int draw) { return draw < drawn; }));
   }
   if (drawn - queue_.earliest() <= kLaps * open) return std::nullopt;
-  return ledger_.entry(queue_.earliest()).partition;
+  return table_.entry(queue_.earliest()).partition;
 }
 
 // A device leaves an array that cannot be filled for a clearly fuller one if more trials of the array's partition will
 // come later: trials that wait for verdicts, or that are still to be drawn. States move bit for bit, so this affects
 // only time: moving must not cost more than the empty slots do.
 bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
-  if (ledger_.learns()) return false;  // its empty slots are drawn for; see fuller_elsewhere()
+  if (table_.learns()) return false;  // its empty slots are drawn for; see fuller_elsewhere()
   if (queue_.ready(array.partition()) > 0) return false;
-  if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
+  if (table_.paused(array.partition()) == 0 && !table_.can_draw()) return false;
   return std::min(queue_.most_ready(), widest_) >= clearly_fuller(array.occupied(), array.width());
 }
 

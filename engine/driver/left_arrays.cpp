@@ -71,11 +71,11 @@ std::vector<LeftArray> seated(std::vector<Newest> arrays, const std::vector<std:
 
 }  // namespace
 
-std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study, const TrialTable& ledger,
+std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study, const TrialTable& table,
                                    const std::vector<std::string>& labels) {
   std::map<int, int> draw_of;  // by number
-  for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    draw_of[ledger.trials().at(static_cast<std::size_t>(draw)).number] = draw;
+  for (int draw = 0; draw < table.drawn(); ++draw) {
+    draw_of[table.trials().at(static_cast<std::size_t>(draw)).number] = draw;
   }
   std::map<int, LeftArray> by_id;
   std::map<int, int> last_round;  // by array
@@ -89,7 +89,7 @@ std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& stu
     if (draw != draw_of.end()) latest[draw->second] = place;
   }
   for (const auto& [draw, place] : latest) {
-    const bool here = place.round == last_round[place.array] && place.epoch == ledger.recorded(draw);
+    const bool here = place.round == last_round[place.array] && place.epoch == table.recorded(draw);
     if (here) by_id[place.array].trials.emplace_back(place.slot, draw);
   }
   std::map<std::string, Newest> by_label;

@@ -24,6 +24,6 @@ struct LeftArray {
 /// to the device that it was on. What is then left, arrays with trials and the latest first, goes to free devices, to
 /// its own where that is free; where none is free, it is left out. Empty if the study has no round.
 [[nodiscard]] std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study,
-                                                 const TrialTable& ledger, const std::vector<std::string>& labels);
+                                                 const TrialTable& table, const std::vector<std::string>& labels);
 
 }  // namespace hfta::engine

@@ -26,9 +26,9 @@ void remove_leftovers(storage::Store& store, const StudyConfig& config, const st
       return;
     }
     const StudyLease lease(store, config.study, clock);
-    TrialTable ledger(config, record.run_caps);
-    ledger.restore(store);
-    CheckpointManager(states, config, [] {}).begin(ledger);
+    TrialTable table(config, record.run_caps);
+    table.restore(store);
+    CheckpointManager(states, config, [] {}).begin(table);
   } catch (const Error& error) {
     const ErrorKind kind = error.kind();
     if (kind != ErrorKind::kBusy && kind != ErrorKind::kLocked && kind != ErrorKind::kStorage) throw;

@@ -5,7 +5,8 @@
 namespace hfta::engine {
 namespace {
 
-// Of the cost of a change, what has to be gained: there is one back, and threads of a team gain less than their number.
+// A loan must save so many times what changing the number of threads costs: the array changes back later, and a team
+// speeds up by less than its size.
 constexpr double kWorth = 4;
 constexpr int kTries = 2;         // epochs with lent threads; the first one touches new memory
 constexpr double kFaster = 0.95;  // of the time alone: what one of them must not exceed

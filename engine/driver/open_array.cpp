@@ -4,12 +4,16 @@
 #include <iterator>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace hfta::engine {
 
 OpenArray::OpenArray(int id, std::string partition, int width, std::unique_ptr<TrainerArray> array)
     : id_(id),
       partition_(std::move(partition)),
       array_(std::move(array)),
+      device_(array_->info().device),
+      can_borrow_(array_->can_borrow()),
       slots_(static_cast<std::size_t>(width), kEmpty) {}
 
 int OpenArray::occupied() const {
@@ -31,16 +35,38 @@ int OpenArray::free_slot() const {
   return found == slots_.end() ? kEmpty : static_cast<int>(found - slots_.begin());
 }
 
-void OpenArray::start(int slot, int draw, const HeldState& state, TrialTable& ledger) {
-  if (!state) ledger.entry(draw).trained = 0;
-  const Identity whom = ledger.identity(draw);
+template <typename Call>
+void OpenArray::attempt(const Call& call) {
+  if (failure_) return;
+  try {
+    call();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kDevice && error.kind() != ErrorKind::kMemory) throw;
+    failure_ = std::current_exception();
+  }
+}
+
+void OpenArray::start(int slot, int draw, const HeldState& state, TrialTable& table) {
+  check();
+  if (!state) table.entry(draw).trained = 0;
+  const Identity whom = table.identity(draw);
   if (state) {
     array_->insert(slot, whom.number, *whom.params, *state);
   } else {
     array_->admit(slot, whom.number, *whom.params);
   }
-  ledger.seat(draw);
+  table.seat(draw);
   slots_.at(static_cast<std::size_t>(slot)) = draw;
+}
+
+void OpenArray::restart(int slot, int draw, const HeldState& state, TrialTable& table) {
+  attempt([&] { start(slot, draw, state, table); });
+}
+
+HeldState OpenArray::extract(int slot) {
+  HeldState state;
+  attempt([&] { state = std::make_shared<const SlotState>(array_->extract(slot)); });
+  return state;
 }
 
 int OpenArray::slot_of(int draw) const {
@@ -48,36 +74,40 @@ int OpenArray::slot_of(int draw) const {
   return found == slots_.end() ? kEmpty : static_cast<int>(found - slots_.begin());
 }
 
-void OpenArray::follow(int slot, TrialTable& ledger) {
+void OpenArray::follow(int slot, TrialTable& table) {
   const int draw = draw_in(slot);
-  const Identity whom = ledger.identity(draw);
-  if (whom == identity_of(ledger.trials(), draw, ledger.entry(draw).trained - 1)) return;
-  const SlotState state = array_->extract(slot);
-  array_->clear(slot);
-  array_->insert(slot, whom.number, *whom.params, state);
+  const Identity whom = table.identity(draw);
+  if (whom == identity_of(table.trials(), draw, table.entry(draw).trained - 1)) return;
+  attempt([&] {
+    const SlotState state = array_->extract(slot);
+    array_->clear(slot);
+    array_->insert(slot, whom.number, *whom.params, state);
+  });
 }
 
 void OpenArray::clear(int slot) {
-  array_->clear(slot);
+  attempt([&] { array_->clear(slot); });
   slots_.at(static_cast<std::size_t>(slot)) = kEmpty;
 }
 
-void OpenArray::resize(int width, TrialTable& ledger) {
+void OpenArray::resize(int width, TrialTable& table) {
+  check();
   for (int slot = width; slot < this->width(); ++slot) {
     const int draw = draw_in(slot);
     if (draw == kEmpty) continue;
-    const Identity whom = ledger.identity(draw);
-    const SlotState state = array_->extract(slot);
-    clear(slot);
+    const Identity whom = table.identity(draw);
     const int lower = free_slot();
-    array_->insert(lower, whom.number, *whom.params, state);
+    array_->insert(lower, whom.number, *whom.params, array_->extract(slot));
     slots_.at(static_cast<std::size_t>(lower)) = draw;
+    slots_.at(static_cast<std::size_t>(slot)) = kEmpty;
+    array_->clear(slot);
   }
   array_->resize(width);
   slots_.resize(static_cast<std::size_t>(width), kEmpty);
 }
 
 bool OpenArray::change_threads() {
+  check();
   if (borrowed_ == lent_) return false;
   array_->borrow(lent_);
   borrowed_ = lent_;

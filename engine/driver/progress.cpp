@@ -48,15 +48,15 @@ std::string speed(const Status& s) {
   return text;
 }
 
-std::string cut(const std::string& line, int columns) {
+}  // namespace
+
+std::string cut_line(const std::string& line, int columns) {
   const auto most = static_cast<std::size_t>(std::max(columns, 4));
   if (line.size() <= most) return line;
   std::size_t end = most - 3;
   while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not inside a UTF-8 character
   return line.substr(0, end) + "...";
 }
-
-}  // namespace
 
 void RateMeter::add(double seconds, std::int64_t epochs) {
   points_.emplace_back(seconds, epochs);
@@ -76,7 +76,7 @@ std::string status_line(const Status& s) {
 std::vector<std::string> status_lines(const Status& s, int columns) {
   std::vector<std::string> lines = {fmt::format("{}: {}", s.study, counts(s)), best(s),
                                     fmt::format("round {}: {}; {}", s.round, arrays(s), speed(s))};
-  for (std::string& line : lines) line = cut(printable(line), columns);
+  for (std::string& line : lines) line = cut_line(printable(line), columns);
   return lines;
 }
 

@@ -28,5 +28,7 @@ class RateMeter {
 
 /// The same as a few lines of at most `columns` characters, for a terminal.
 [[nodiscard]] std::vector<std::string> status_lines(const Status& status, int columns);
+/// Where it has more than `columns` bytes, its beginning and "...".
+[[nodiscard]] std::string cut_line(const std::string& line, int columns);
 
 }  // namespace hfta::engine

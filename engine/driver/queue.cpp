@@ -6,10 +6,10 @@
 namespace hfta::engine {
 
 void ReadyQueue::push(int draw) {
-  const TrialRecord& entry = ledger_.entry(draw);
+  const TrialRecord& entry = table_.entry(draw);
   Line& line = lines_[entry.partition];
   if (line.size() > 0) strike(entry.partition, line);
-  const double epochs = ledger_.epochs_to_target(draw);  // stays the same while it waits
+  const double epochs = table_.epochs_to_target(draw);  // stays the same while it waits
   (entry.recorded > 0 ? line.resumed : line.fresh).emplace(draw, epochs);
   draws_.insert(draw);
   line.work += epochs;
@@ -31,12 +31,12 @@ int ReadyQueue::last_of(const std::string& partition, int count) const {
 
 std::optional<std::string> ReadyQueue::first_entered() const {
   const auto found = std::find_if(ranked_.begin(), ranked_.end(),
-                                  [this](const auto& line) { return front(line.second) < ledger_.entered(); });
+                                  [this](const auto& line) { return front(line.second) < table_.entered(); });
   return found == ranked_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void ReadyQueue::take(int draw) {
-  const std::string& partition = ledger_.entry(draw).partition;
+  const std::string& partition = table_.entry(draw).partition;
   Line& line = lines_.at(partition);
   strike(partition, line);
   std::map<int, double>& those = line.resumed.contains(draw) ? line.resumed : line.fresh;

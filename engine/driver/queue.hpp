@@ -18,7 +18,7 @@ namespace hfta::engine {
 /// all partitions, because there may be thousands of either.
 class ReadyQueue {
  public:
-  explicit ReadyQueue(TrialTable& ledger) : ledger_(ledger) {}
+  explicit ReadyQueue(TrialTable& table) : table_(table) {}
 
   /// REQUIRES that the trial is assigned to a partition, and kReady.
   void push(int draw);
@@ -61,7 +61,7 @@ class ReadyQueue {
   void enter(const std::string& partition, const Line& line);
   void strike(const std::string& partition, const Line& line);
 
-  TrialTable& ledger_;
+  TrialTable& table_;
   std::map<std::string, Line> lines_;                ///< None of them is empty.
   std::set<std::pair<double, std::string>> ranked_;  ///< (-work, partition) of each line.
   std::set<int> draws_;                              ///< Of all lines.

@@ -15,30 +15,30 @@ using trials::State;
 // Reports are taken in order of slot. Slots are decided only when every report is in: a verdict may call back a trial
 // that has just been paused, which then keeps its slot.
 void Driver::Impl::end_round(std::size_t device, double seconds) {
-  OpenArray& array = *packer.arrays()[device];
+  OpenArray& array = *array_scheduler.arrays()[device];
   const std::vector<SlotReport>& reports = *devices[device].reports;
   if (catching_up()) return end_untold_round(array, reports);
-  page.changes.rounds.push_back({round, array.id(), array.width(), array.occupied(), seconds});
+  batch.changes.rounds.push_back({round, array.id(), array.width(), array.occupied(), seconds});
   if (auto changed = array.take_changes()) {
-    page.events.emplace_back(ArrayChanged{changed->array, changed->device, changed->partition, changed->width,
-                                          changed->chunk, changed->threads});
-    page.changes.arrays.push_back(std::move(*changed));
+    batch.events.emplace_back(ArrayChanged{changed->array, changed->device, changed->partition, changed->width,
+                                           changed->chunk, changed->threads});
+    batch.changes.arrays.push_back(std::move(*changed));
   }
   for (const SlotReport& report : reports) record(array, report);
-  act_on(ledger.take_verdicts(), &array);
+  act_on(table.take_verdicts(), &array);
   for (const SlotReport& report : reports) act(array, report.slot);
   failures.clear();
-  page.changes.progress = storage::Progress{spent(), ""};
+  batch.changes.progress = storage::Progress{spent(), ""};
   ++round;
-  rate.add(seams.clock.seconds(), ledger.epochs());
+  rate.add(dependencies.clock.seconds(), table.epochs());
 }
 
 void Driver::Impl::end_untold_round(OpenArray& array, const std::vector<SlotReport>& reports) {
   for (const SlotReport& report : reports) {
     const int draw = array.draw_in(report.slot);
-    const ReportResult told = ledger.report(draw, report);
+    const ReportResult told = table.report(draw, report);
     if (!told.failure.empty()) failures[draw] = told.failure;
-    array.follow(report.slot, ledger);
+    array.follow(report.slot, table);
   }
   for (const SlotReport& report : reports) act(array, report.slot);
   failures.clear();
@@ -50,16 +50,16 @@ void Driver::Impl::record(OpenArray& array, const SlotReport& report) {
     throw Error(ErrorKind::kInternal,
                 fmt::format("driver: slot {} is empty, and reported epoch {}", report.slot, report.epoch));
   }
-  const int number = ledger.trial(draw).number;
-  const ReportResult told = ledger.report(draw, report);
-  page.changes.occupancy.push_back({array.id(), round, report.slot, number, report.epoch});
+  const int number = table.trial(draw).number;
+  const ReportResult told = table.report(draw, report);
+  batch.changes.occupancy.push_back({array.id(), round, report.slot, number, report.epoch});
   if (told.recorded) {
     const std::optional<double> intermediate =
         config.has_several_objectives() ? std::nullopt : std::optional(told.value);
-    page.changes.epochs.push_back({number, {report.epoch, report.metrics}, intermediate});
-    page.events.emplace_back(EpochEnded{number, report.epoch, report.metrics, told.value, array.id(), report.slot});
+    batch.changes.epochs.push_back({number, {report.epoch, report.metrics}, intermediate});
+    batch.events.emplace_back(EpochEnded{number, report.epoch, report.metrics, told.value, array.id(), report.slot});
   } else {
-    array.follow(report.slot, ledger);
+    array.follow(report.slot, table);
   }
   if (!told.failure.empty()) failures[draw] = told.failure;
 }
@@ -67,7 +67,7 @@ void Driver::Impl::record(OpenArray& array, const SlotReport& report) {
 void Driver::Impl::act(OpenArray& array, int slot) {
   const int draw = array.draw_in(slot);
   if (draw == OpenArray::kEmpty) return;  // its trial goes on from a copy, elsewhere
-  TrialRecord& entry = ledger.entry(draw);
+  TrialRecord& entry = table.entry(draw);
   const auto failure = failures.find(draw);
   if (failure != failures.end()) {
     finish(draw, State::kFail, failure->second);
@@ -80,16 +80,21 @@ void Driver::Impl::act(OpenArray& array, int slot) {
     case Decision::kContinue:
       return;
     case Decision::kPause:
-      ledger.rest(draw, Phase::kPaused, array.extract(slot));
+      table.rest(draw, Phase::kPaused, array.extract(slot));
       break;
     case Decision::kStop:
       finish(draw, State::kPruned, "");
       break;
-    case Decision::kComplete:
-      keeper.keep(draw, ledger.trial(draw).number, entry.values(), entry.value_epoch,
-                  config.select_best ? entry.best_state : array.extract(slot), page);
+    case Decision::kComplete: {
+      const HeldState weights = config.select_best ? entry.best_state : array.extract(slot);
+      if (array.failure()) {  // they are trained again
+        entry.due = Decision::kComplete;
+        return;
+      }
+      checkpoints.keep(draw, table.trial(draw).number, entry.values(), entry.value_epoch, weights, batch);
       finish(draw, State::kComplete, "");
       break;
+    }
   }
   array.clear(slot);
 }
@@ -102,16 +107,16 @@ void Driver::Impl::act_on(const std::vector<search::Verdict>& verdicts, OpenArra
 }
 
 void Driver::Impl::act_on_paused(const search::Verdict& verdict) {
-  const Phase phase = ledger.entry(verdict.trial).phase;
+  const Phase phase = table.entry(verdict.trial).phase;
   if (verdict.decision == Decision::kPause) {
     if (phase != Phase::kReady) return;
     queue.take(verdict.trial);
-    ledger.rest(verdict.trial, Phase::kPaused, ledger.entry(verdict.trial).state);
+    table.rest(verdict.trial, Phase::kPaused, table.entry(verdict.trial).state);
     return;
   }
   if (phase != Phase::kPaused) return;  // in a slot: act() does it
   if (verdict.decision == Decision::kContinue) {
-    ledger.rest(verdict.trial, Phase::kReady, ledger.entry(verdict.trial).state);
+    table.rest(verdict.trial, Phase::kReady, table.entry(verdict.trial).state);
     queue.push(verdict.trial);
   } else {
     finish(verdict.trial, State::kPruned, "");
@@ -119,20 +124,20 @@ void Driver::Impl::act_on_paused(const search::Verdict& verdict) {
 }
 
 void Driver::Impl::finish(int draw, State state, const std::string& reason) {
-  ledger.finish(draw, state, reason, round);
+  table.finish(draw, state, reason, round);
   laggards.erase(draw);
-  const trials::Trial& trial = ledger.trial(draw);
-  if (state != State::kComplete) keeper.give_up(draw, trial.number, state, page);
-  keeper.forget(trial.number, page);
-  page.changes.states.push_back(
-      {trial.number, state, trial.value, reason, seams.clock.utc(), trial.ended_round, trial.others});
-  page.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason, trial.others});
+  const trials::Trial& trial = table.trial(draw);
+  if (state != State::kComplete) checkpoints.give_up(draw, trial.number, state, batch);
+  checkpoints.forget(trial.number, batch);
+  batch.changes.states.push_back(
+      {trial.number, state, trial.value, reason, dependencies.clock.utc(), trial.ended_round, trial.others});
+  batch.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason, trial.others});
 }
 
 // A round is told when the slots that it emptied are filled again.
-void Driver::Impl::turn_page() {
-  if (std::exchange(told_round, round) != round) page.events.emplace_back(status());
-  recorder.add(std::exchange(page, {}));
+void Driver::Impl::flush_batch() {
+  if (std::exchange(told_round, round) != round) batch.events.emplace_back(status());
+  writer.add(std::exchange(batch, {}));
 }
 
 Status Driver::Impl::status() {
@@ -140,22 +145,22 @@ Status Driver::Impl::status() {
   s.study = config.study;
   s.objectives = config.objectives;
   s.round = round;
-  if (ledger.cap() != kEndless) s.planned = ledger.cap();
-  s.complete = ledger.count(State::kComplete);
-  s.pruned = ledger.count(State::kPruned);
-  s.failed = ledger.count(State::kFail);
-  for (const auto& array : packer.arrays()) {
+  if (table.cap() != kEndless) s.planned = table.cap();
+  s.complete = table.count(State::kComplete);
+  s.pruned = table.count(State::kPruned);
+  s.failed = table.count(State::kFail);
+  for (const auto& array : array_scheduler.arrays()) {
     if (!array) continue;
     s.arrays.push_back({array->device(), array->partition(), array->width(), array->occupied()});
     s.running += array->occupied();
   }
-  s.waiting = ledger.count(State::kRunning) - s.running;
-  s.epochs = ledger.epochs();
-  s.epochs_left = ledger.epochs_left();
+  s.waiting = table.count(State::kRunning) - s.running;
+  s.epochs = table.epochs();
+  s.epochs_left = table.epochs_left();
   s.rate = rate.rate();
-  s.seconds = seams.clock.seconds() - began;
-  s.best = ledger.best();
-  s.front = ledger.front();
+  s.seconds = dependencies.clock.seconds() - began;
+  s.best = table.best();
+  s.front = table.front();
   return s;
 }
 

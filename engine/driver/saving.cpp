@@ -16,42 +16,43 @@ constexpr double kShortestSeconds = 1;  // between two times that a device's sta
 }  // namespace
 
 double Driver::Impl::save_interval() const {
-  return std::max({kShortestSeconds, take_seconds / kTakeShare, recorder.saving_seconds() / kWriteShare});
+  return std::max({kShortestSeconds, take_seconds / kTakeShare, writer.saving_seconds() / kWriteShare});
 }
 
 // The first round of a run is saved at once: a study that is killed again and again gets on.
 void Driver::Impl::save_if_due(std::size_t device) {
   const std::optional<double>& saved = devices[device].saved;
-  const bool due = !saved || seams.clock.seconds() - *saved >= save_interval();
-  if (due && !recorder.saving()) save({device});
+  const bool due = !saved || dependencies.clock.seconds() - *saved >= save_interval();
+  if (due && !writer.saving()) save({device});
 }
 
 // States of trials that wait, and of those in the slots of these devices, which must not be at work.
 void Driver::Impl::save(const std::vector<std::size_t>& those) {
-  const double start = seams.clock.seconds();
-  for (const int draw : ledger.take_unsaved()) {
-    keeper.save(ledger.entry(draw), ledger.trial(draw).number, ledger.entry(draw).state, page);
+  const double start = dependencies.clock.seconds();
+  for (const int draw : table.take_unsaved()) {
+    checkpoints.save(table.entry(draw), table.trial(draw).number, table.entry(draw).state, batch);
   }
   for (const std::size_t device : those) {
-    const std::unique_ptr<OpenArray>& array = packer.arrays()[device];
+    const std::unique_ptr<OpenArray>& array = array_scheduler.arrays()[device];
     for (int slot = 0; array && slot < array->width(); ++slot) {
       const int draw = array->draw_in(slot);
-      if (draw == OpenArray::kEmpty || !ledger.entry(draw).changed) continue;
-      keeper.save(ledger.entry(draw), ledger.trial(draw).number, array->extract(slot), page);
+      if (draw == OpenArray::kEmpty || !table.entry(draw).changed) continue;
+      const HeldState state = array->extract(slot);
+      if (state) checkpoints.save(table.entry(draw), table.trial(draw).number, state, batch);
     }
-    devices[device].saved = seams.clock.seconds();
+    devices[device].saved = dependencies.clock.seconds();
   }
-  take_seconds = seams.clock.seconds() - start;
+  take_seconds = dependencies.clock.seconds() - start;
 }
 
 // Those that wait longest go to disk: the latest draws come last in every queue.
 void Driver::Impl::spill() {
-  while (ledger.held_bytes() > seams.state_memory) {
-    const int draw = ledger.holding().rbegin()->first;
-    TrialRecord& entry = ledger.entry(draw);
-    keeper.save(entry, ledger.trial(draw).number, entry.state, page);
+  while (table.held_bytes() > dependencies.state_memory) {
+    const int draw = table.holding().rbegin()->first;
+    TrialRecord& entry = table.entry(draw);
+    checkpoints.save(entry, table.trial(draw).number, entry.state, batch);
     entry.best_state.reset();
-    ledger.release(draw);
+    table.release(draw);
   }
 }
 

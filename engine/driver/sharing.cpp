@@ -47,7 +47,7 @@ LendingDevice ArrayScheduler::borrower(std::size_t device, double cost) {
 
 int ArrayScheduler::epochs_to_do(const OpenArray& array) {
   int epochs = 0;
-  for (const int draw : array.draws()) epochs = std::max(epochs, ledger_.epochs_to_target(draw));
+  for (const int draw : array.draws()) epochs = std::max(epochs, table_.epochs_to_target(draw));
   return epochs;
 }
 
@@ -76,7 +76,7 @@ std::vector<std::size_t> ArrayScheduler::devices_for(std::size_t device, const s
 // nullopt: there is nothing to divide, as no other device takes part, or as there are trials for all slots.
 std::optional<ArrayScheduler::Sharing> ArrayScheduler::sharing(std::size_t device, const std::string& partition,
                                                                int draw) {
-  if (ledger_.can_draw()) return std::nullopt;
+  if (table_.can_draw()) return std::nullopt;
   Sharing all;
   all.devices = devices_for(device, partition);
   if (all.devices.size() < 2) return std::nullopt;
@@ -142,11 +142,11 @@ void ArrayScheduler::give_up(std::size_t device, int count) {
   OpenArray& array = *arrays_[device];
   if (count == array.occupied()) return leave(device);
   std::vector<std::pair<int, int>> trials;  // (epochs to do, draw)
-  for (const int draw : array.draws()) trials.emplace_back(ledger_.epochs_to_target(draw), draw);
+  for (const int draw : array.draws()) trials.emplace_back(table_.epochs_to_target(draw), draw);
   std::sort(trials.rbegin(), trials.rend());
   trials.resize(static_cast<std::size_t>(count));
   for (const auto& [epochs, draw] : trials) put_back(array, draw);
-  array.resize(array.occupied(), ledger_);
+  array.resize(array.occupied(), table_);
 }
 
 }  // namespace hfta::engine

@@ -22,7 +22,7 @@ constexpr double kChangeShare = 1 / 50.;
 // and devices that had nothing to do may have now.
 void Driver::Impl::launch() {
   for (bool again = true; again;) {
-    again = !with_idle_devices([this](std::size_t device) { packer.share(device); });
+    again = !with_idle_devices([this](std::size_t device) { array_scheduler.share(device); });
     again |= !with_idle_devices([this](std::size_t device) { prepare(device); });
     start_ready();
   }
@@ -32,7 +32,7 @@ void Driver::Impl::launch() {
 bool Driver::Impl::with_idle_devices(const std::function<void(std::size_t device)>& act) {
   bool all = true;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].failed || seams.workers.busy(i)) continue;
+    if (devices[i].failed || dependencies.workers.busy(i)) continue;
     try {
       act(i);
     } catch (const Error&) {
@@ -46,8 +46,8 @@ bool Driver::Impl::with_idle_devices(const std::function<void(std::size_t device
 void Driver::Impl::prepare(std::size_t device) {
   Device& d = devices[device];
   d.idle = false;
-  packer.prepare(device, round, page);
-  d.ready = packer.arrays()[device] && trim_to_budget(*packer.arrays()[device], device);
+  array_scheduler.prepare(device, round, batch);
+  d.ready = array_scheduler.arrays()[device] && trim_to_budget(*array_scheduler.arrays()[device], device);
   d.idle = !d.ready;
 }
 
@@ -58,7 +58,7 @@ void Driver::Impl::start_ready() {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].ready) {
       start(i, lent[i]);
-    } else if (seams.workers.busy(i) && packer.arrays()[i]->lent() != lent[i]) {
+    } else if (dependencies.workers.busy(i) && array_scheduler.arrays()[i]->lent() != lent[i]) {
       devices[i].changes = true;
     }
   }
@@ -66,11 +66,11 @@ void Driver::Impl::start_ready() {
 
 // By device.
 std::vector<int> Driver::Impl::lent_to_devices() {
-  const double most = kChangeShare * (seams.clock.seconds() - began);
+  const double most = kChangeShare * (dependencies.clock.seconds() - began);
   std::vector<LendingDevice> all;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const Device& d = devices[i];
-    LendingDevice one = packer.borrower(i, d.change_cost);
+    LendingDevice one = array_scheduler.borrower(i, d.change_cost);
     one.idle = config.lend && d.idle && !d.failed;
     if (!d.borrows || (one.lent == 0 && d.changes_took > most)) one.seconds = 0;
     all.push_back(std::move(one));
@@ -80,23 +80,23 @@ std::vector<int> Driver::Impl::lent_to_devices() {
 
 void Driver::Impl::start(std::size_t device, int lent) {
   Device& d = devices[device];
-  OpenArray* array = packer.arrays()[device].get();
+  OpenArray* array = array_scheduler.arrays()[device].get();
   d.ready = false;
   d.changes = false;
   d.reports.reset();
-  d.pause_at = seams.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
+  d.pause_at = dependencies.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
   const Pause pause = [this, &d] {
-    return is_out_of_time(config, spent()) || halted() || aborting || d.changes || recorder.failed() ||
-           seams.clock.seconds() >= d.pause_at;
+    return is_out_of_time(config, spent()) || halted() || aborting || d.changes || writer.failed() ||
+           dependencies.clock.seconds() >= d.pause_at;
   };
   const std::string place = "epoch-" + array->device();
   array->lend(lent);
   if (lent > 0) tell_of_lending(device, lent);
-  seams.workers.start(device, [this, &d, array, pause, place, lent] {
-    seams.faults.reach(place);
-    if (lent > 0) seams.faults.reach("epoch-on-lent-threads");
-    const double before = seams.clock.seconds();
-    d.change_took = array->change_threads() ? seams.clock.seconds() - before : 0;
+  dependencies.workers.start(device, [this, &d, array, pause, place, lent] {
+    dependencies.faults.reach(place);
+    if (lent > 0) dependencies.faults.reach("epoch-on-lent-threads");
+    const double before = dependencies.clock.seconds();
+    d.change_took = array->change_threads() ? dependencies.clock.seconds() - before : 0;
     d.reports = array->run_epoch(pause);
   });
 }
@@ -104,8 +104,8 @@ void Driver::Impl::start(std::size_t device, int lent) {
 void Driver::Impl::tell_of_lending(std::size_t device, int lent) {
   if (devices[device].told) return;
   devices[device].told = true;
-  page.events.emplace_back(
-      Note{fmt::format("{} trains with {} of idle devices as well", packer.arrays()[device]->device(),
+  batch.events.emplace_back(
+      Note{fmt::format("{} trains with {} of idle devices as well", array_scheduler.arrays()[device]->device(),
                        lent == 1 ? "a thread" : fmt::format("{} threads", lent))});
 }
 

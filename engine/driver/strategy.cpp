@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "search/repetition.hpp"
 
 namespace hfta::engine {
@@ -116,6 +117,15 @@ std::vector<int> next_caps(const std::vector<int>& stored, const StudyConfig& co
   }
   if (caps.empty() || *config.run_cap > caps.back()) caps.push_back(*config.run_cap);
   return caps;
+}
+
+void check_draws(const StudyConfig& config, const search::History& prior) {
+  if (config.constraints.empty()) return;
+  try {
+    (void)make_strategy(config, next_caps({}, config), prior).sampler->ask(0, 1, prior);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", printable(config.file.string()), error.what()));
+  }
 }
 
 }  // namespace hfta::engine

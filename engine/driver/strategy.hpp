@@ -29,6 +29,10 @@ struct Strategy {
 [[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps,
                                      const search::History& prior = {});
 
+/// Draws a configuration, so that constraints that none meets are known before a study is made. Throws Error{kConfig}
+/// that names the config's file.
+void check_draws(const StudyConfig& config, const search::History& prior);
+
 /// The caps of a study that has had `stored` and is now run with `config`'s run_cap. A config without one leaves the
 /// caps as they are. Throws Error{kConfig} if the cap has become smaller.
 [[nodiscard]] std::vector<int> next_caps(const std::vector<int>& stored, const StudyConfig& config);

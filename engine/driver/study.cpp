@@ -171,11 +171,11 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 }
 
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
-  TrialTable ledger(config, record.run_caps);
-  ledger.restore(store);
-  const std::vector<const trials::Trial*> best = ledger.best_trials();
-  if (end_of(config, {record.progress.seconds, ledger.epochs(), ledger.best_value()}).empty()) {
-    if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
+  TrialTable table(config, record.run_caps);
+  table.restore(store);
+  const std::vector<const trials::Trial*> best = table.best_trials();
+  if (end_of(config, {record.progress.seconds, table.epochs(), table.best_value()}).empty()) {
+    if (!table.finished() || (table.has_room() && !store.enqueued(config.study).empty())) return false;
   }
   return std::all_of(best.begin(), best.end(), [&](const trials::Trial* one) {
     return !one->test_metrics.empty() || !has_test_data(config, one->params);

@@ -80,9 +80,9 @@ const char* saved_point(storage::StateKind kind) {
   return "";
 }
 
-bool is_empty(const WriteBatch& page) {
-  return page.kept.empty() && page.changes.empty() && page.outdated.empty() && page.states.empty() &&
-         page.needless.empty() && page.events.empty();
+bool is_empty(const WriteBatch& batch) {
+  return batch.kept.empty() && batch.changes.empty() && batch.outdated.empty() && batch.states.empty() &&
+         batch.needless.empty() && batch.events.empty();
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ struct StudyWriter::Impl {
   }
 
   void loop();
-  void write(WriteBatch& page);
+  void write(WriteBatch& batch);
   void save(const std::vector<WriteBatch::File>& files);
   [[nodiscard]] bool try_once(const std::function<void()>& work);
   void insist(const std::function<void()>& work);
@@ -138,17 +138,17 @@ StudyWriter::~StudyWriter() {
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
-void StudyWriter::add(WriteBatch page) {
-  if (!impl_->places.beside) return impl_->write(page);
+void StudyWriter::add(WriteBatch batch) {
+  if (!impl_->places.beside) return impl_->write(batch);
   const std::lock_guard guard(impl_->mutex);
   impl_->rethrow();
   WriteBatch& waiting = impl_->waiting;
-  append(waiting.kept, page.kept);
-  append(waiting.changes, page.changes);
-  for (const auto& [number, epoch] : page.outdated) waiting.outdate(number, epoch);
-  append(waiting.needless, page.needless);
-  append_states(waiting, page);
-  append(waiting.events, page.events);
+  append(waiting.kept, batch.kept);
+  append(waiting.changes, batch.changes);
+  for (const auto& [number, epoch] : batch.outdated) waiting.outdate(number, epoch);
+  append(waiting.needless, batch.needless);
+  append_states(waiting, batch);
+  append(waiting.events, batch.events);
   if (!waiting.states.empty()) impl_->saves = true;
   impl_->changed.notify_all();
 }
@@ -239,12 +239,12 @@ void StudyWriter::Impl::loop() {
   for (;;) {
     changed.wait(guard, [this] { return leaving || !is_empty(waiting); });
     if (is_empty(waiting) || failure) break;
-    WriteBatch page = std::exchange(waiting, {});
+    WriteBatch batch = std::exchange(waiting, {});
     writing = true;
     guard.unlock();
     std::exception_ptr thrown;
     try {
-      write(page);
+      write(batch);
     } catch (...) {
       thrown = std::current_exception();
     }
@@ -259,27 +259,27 @@ void StudyWriter::Impl::loop() {
   }
 }
 
-void StudyWriter::Impl::write(WriteBatch& page) {
+void StudyWriter::Impl::write(WriteBatch& batch) {
   insist([&] { places.store.check_held(study); });  // a runner that was taken over must not touch files either
-  save(page.kept);
-  if (!page.changes.empty()) {
-    insist([&] { places.store.commit(study, page.changes); });
+  save(batch.kept);
+  if (!batch.changes.empty()) {
+    insist([&] { places.store.commit(study, batch.changes); });
     places.faults.reach("committed");
   }
   {
     const std::lock_guard guard(sink_mutex);
-    for (const Event& event : page.events) places.events.take(event);
+    for (const Event& event : batch.events) places.events.take(event);
   }
-  for (const auto& [number, epoch] : page.outdated) {
+  for (const auto& [number, epoch] : batch.outdated) {
     places.states.of(storage::StateKind::kRunning).remove_up_to(number, epoch);
     places.states.of(storage::StateKind::kFinished).remove_up_to(number, epoch);
   }
-  if (!page.states.empty()) {
+  if (!batch.states.empty()) {
     const double start = places.clock.seconds();
-    save(page.states);
+    save(batch.states);
     last_saving_seconds = places.clock.seconds() - start;
   }
-  for (const auto& [kind, number] : page.needless) places.states.of(kind).remove(number);
+  for (const auto& [kind, number] : batch.needless) places.states.of(kind).remove(number);
   places.faults.reach("files-removed");
 }
 

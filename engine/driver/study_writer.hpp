@@ -64,7 +64,7 @@ class StudyWriter {
   StudyWriter& operator=(const StudyWriter&) = delete;
 
   /// Throws the error of an earlier batch, after which no batch is written any more.
-  void add(WriteBatch page);
+  void add(WriteBatch batch);
   /// Returns when everything added is durable. Throws as add(), and Error{kLocked} when a stop was asked for and the
   /// store stays locked.
   void flush();

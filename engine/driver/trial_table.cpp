@@ -158,7 +158,9 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
   ReportResult told{report.epoch > e.recorded, measured.value, measured.failure};
   if (!told.recorded) {
     // The scheduler heard a finite value for this epoch once; it can only be told that the trial is gone.
-    e.decision = told.failure.empty() ? search::Decision::kContinue : search::Decision::kStop;
+    const bool caught_up = e.trained == e.recorded;
+    e.decision = caught_up ? std::exchange(e.due, search::Decision::kContinue) : search::Decision::kContinue;
+    if (!told.failure.empty()) e.decision = search::Decision::kStop;
     if (!told.failure.empty()) strategy_.scheduler->fail(draw);
     return told;
   }

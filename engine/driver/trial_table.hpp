@@ -48,6 +48,8 @@ struct TrialRecord {
   int value_epoch = 0;          ///< The epoch that these were measured at.
   HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
   search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest decision.
+  /// What was decided at the last recorded epoch, to be done when its lost state has been trained again up to there.
+  search::Decision due = search::Decision::kContinue;
   std::string failure;  ///< Of a study that goes on: why it failed, where the store has its last epoch and not its end.
 
   /// `value` and `others`; empty while there are none.
@@ -177,7 +179,7 @@ class TrialTable {
   [[nodiscard]] std::optional<std::vector<int>> front() const;
 
  private:
-  /// Enters an epoch that the store has of a trial; `record` null: the store has none.
+  /// An epoch that the store has of a trial; `record` null: the store has none.
   struct Past {
     int draw = 0;
     const trials::EpochRecord* record = nullptr;

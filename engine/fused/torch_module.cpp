@@ -55,7 +55,7 @@ struct OwnedSeams {
   SystemClock clock;
 };
 
-// A trainer together with the seams it uses, which are made before it and outlive it.
+// A trainer together with the dependencies it uses, which are made before it and outlive it.
 class OwningTrainer final : OwnedSeams, public FusedTrainer {
  public:
   explicit OwningTrainer(const TrainerOptions& options) : FusedTrainer(options, files, clock) {}

@@ -19,7 +19,7 @@ class Channel {
   void send(const nlohmann::json& message);
   /// Waits for the next message; nullopt: the other end was closed, in the midst of a message perhaps.
   [[nodiscard]] std::optional<nlohmann::json> receive();
-  /// Whether a message, or the end, comes within that time.
+  /// Whether a message, or the end, comes within that time. May be asked by several threads at once.
   [[nodiscard]] bool comes_within(std::chrono::milliseconds time) const;
   /// Whether the other end is closed; messages may be left. May be asked by another thread meanwhile.
   [[nodiscard]] bool is_closed() const;

@@ -45,9 +45,9 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
                                                            options.threads.empty() ? 0 : options.threads.at(i)}));
     trainers.push_back(owned.back().get());
   }
-  DriverDependencies seams{store, trainers, time, time, states, silence, stop, faults};
-  seams.record_beside = false;
-  return Driver(config, seams).run();
+  DriverDependencies dependencies{store, trainers, time, time, states, silence, stop, faults};
+  dependencies.record_beside = false;
+  return Driver(config, dependencies).run();
 }
 
 }  // namespace hfta::engine

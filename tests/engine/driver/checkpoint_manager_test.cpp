@@ -28,23 +28,23 @@ struct States {
   storage::Checkpoints& running = all.of(StateKind::kRunning);
   storage::Checkpoints& finished = all.of(StateKind::kFinished);
   StudyConfig config = digits_config();
-  TrialTable ledger{config, {98}};
+  TrialTable table{config, {98}};
 
   explicit States(bool select_best) {
     config.keep = 1;
     config.select_best = select_best;
-    for (int number = 0; number < 2; ++number) ledger.assign(ledger.add(number, {}), "a");
+    for (int number = 0; number < 2; ++number) table.assign(table.add(number, {}), "a");
   }
-  CheckpointManager keeper() {
+  CheckpointManager checkpoints() {
     return {all, config, [] {}};
   }
   void save_finished(int number) { finished.save(number, 9, std::vector<std::byte>(10)); }
 };
 
-// What the recorder does with a page.
-void write(const WriteBatch& page, States& states) {
-  for (const WriteBatch::File& file : page.kept) states.save_finished(file.number);
-  for (const auto& [kind, number] : page.needless) states.all.of(kind).remove(number);
+// What the writer does with a batch.
+void write(const WriteBatch& batch, States& states) {
+  for (const WriteBatch::File& file : batch.kept) states.save_finished(file.number);
+  for (const auto& [kind, number] : batch.needless) states.all.of(kind).remove(number);
 }
 
 }  // namespace
@@ -55,54 +55,54 @@ TEST_CASE(
   INFO((select_best ? "metric.select best, " : "") << (among_best ? "among the best" : "surpassed"));
   States states(select_best);
   states.save_finished(0);  // and then it was killed, in front of the transaction
-  CheckpointManager keeper = states.keeper();
-  keeper.begin(states.ledger);
+  CheckpointManager checkpoints = states.checkpoints();
+  checkpoints.begin(states.table);
   const bool minimize = states.config.objectives.front().goal == trials::Goal::kMinimize;
-  WriteBatch page;
-  keeper.keep(1, 1, {0.5}, 9, std::make_shared<const SlotState>(10), page);
-  keeper.forget(1, page);
-  keeper.keep(0, 0, {among_best == minimize ? 0.1 : 0.9}, 9, std::make_shared<const SlotState>(10), page);
-  keeper.forget(0, page);
-  write(page, states);
+  WriteBatch batch;
+  checkpoints.keep(1, 1, {0.5}, 9, std::make_shared<const SlotState>(10), batch);
+  checkpoints.forget(1, batch);
+  checkpoints.keep(0, 0, {among_best == minimize ? 0.1 : 0.9}, 9, std::make_shared<const SlotState>(10), batch);
+  checkpoints.forget(0, batch);
+  write(batch, states);
   CHECK(states.finished.trials() == std::vector<int>{among_best ? 0 : 1});
 }
 
 TEST_CASE("a trial goes on where its best weights on disk are newer than what the store knows") {
   States states(true);
-  TrialRecord& entry = states.ledger.entry(0);
+  TrialRecord& entry = states.table.entry(0);
   entry.recorded = 4;
   entry.value_epoch = 3;
   states.running.save(0, 4, std::vector<std::byte>(10));
   for (const int epoch : {3, 5}) states.finished.save(0, epoch, std::vector<std::byte>(10));
-  CheckpointManager keeper = states.keeper();
-  keeper.begin(states.ledger);
-  CHECK(keeper.restore(entry, 0) != nullptr);
+  CheckpointManager checkpoints = states.checkpoints();
+  checkpoints.begin(states.table);
+  CHECK(checkpoints.restore(entry, 0) != nullptr);
   CHECK(entry.trained == 4);
   CHECK(entry.best_state != nullptr);
 }
 
 TEST_CASE("a trial whose newest state came to disk without its best weights goes on from the state before") {
   States states(true);
-  TrialRecord& entry = states.ledger.entry(0);
+  TrialRecord& entry = states.table.entry(0);
   entry.recorded = entry.value_epoch = 9;
   for (const int epoch : {6, 9}) states.running.save(0, epoch, std::vector<std::byte>(10));
   states.finished.save(0, 5, std::vector<std::byte>(10));
-  CheckpointManager keeper = states.keeper();
-  keeper.begin(states.ledger);
-  CHECK(keeper.restore(entry, 0) != nullptr);
+  CheckpointManager checkpoints = states.checkpoints();
+  checkpoints.begin(states.table);
+  CHECK(checkpoints.restore(entry, 0) != nullptr);
   CHECK(entry.trained == 6);
   CHECK(entry.best_state == nullptr);  // it is met again
 }
 
 TEST_CASE("a trial neither of whose states has its best weights begins anew") {
   States states(true);
-  TrialRecord& entry = states.ledger.entry(0);
+  TrialRecord& entry = states.table.entry(0);
   entry.recorded = 9;
   entry.value_epoch = 5;
   for (const int epoch : {6, 9}) states.running.save(0, epoch, std::vector<std::byte>(10));
-  CheckpointManager keeper = states.keeper();
-  keeper.begin(states.ledger);
-  CHECK(keeper.restore(entry, 0) == nullptr);
+  CheckpointManager checkpoints = states.checkpoints();
+  checkpoints.begin(states.table);
+  CHECK(checkpoints.restore(entry, 0) == nullptr);
   CHECK(entry.trained == 0);
 }
 
@@ -115,13 +115,13 @@ TEST_CASE("a trial's best weights are on disk before the state that needs them")
   storage::StudyStates states(files, "s.hfta/s");
   const SystemClock clock;
   StudyWriter writer({*store, states, study.recorder, clock, faults, study.stop}, study.config.study);
-  WriteBatch page;
+  WriteBatch batch;
   for (const int number : {0, 1}) {
     for (const StateKind kind : {StateKind::kFinished, StateKind::kRunning}) {
-      page.states.push_back({kind, number, 9, std::make_shared<const SlotState>(10)});
+      batch.states.push_back({kind, number, 9, std::make_shared<const SlotState>(10)});
     }
   }
-  writer.add(std::move(page));
+  writer.add(std::move(batch));
   CHECK_THROWS(writer.flush());
   CHECK(states.of(StateKind::kFinished).trials() == std::vector<int>{0});
   CHECK(states.of(StateKind::kRunning).trials() == std::vector<int>{0});
@@ -130,11 +130,11 @@ TEST_CASE("a trial's best weights are on disk before the state that needs them")
 TEST_CASE("the best weights of a trial that still runs stay, and go with it") {
   States states(true);
   states.save_finished(0);
-  CheckpointManager keeper = states.keeper();
-  keeper.begin(states.ledger);
+  CheckpointManager checkpoints = states.checkpoints();
+  checkpoints.begin(states.table);
   CHECK(states.finished.trials() == std::vector<int>{0});
-  WriteBatch page;
-  keeper.forget(0, page);  // it failed
-  write(page, states);
+  WriteBatch batch;
+  checkpoints.forget(0, batch);  // it failed
+  write(batch, states);
   CHECK(states.finished.trials().empty());
 }

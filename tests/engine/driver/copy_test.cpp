@@ -111,6 +111,23 @@ TEST_CASE("trials without room in memory go on from copies on disk") {
   CHECK(study.table() == undisturbed.table());
 }
 
+TEST_CASE("a population comes to the same when a device fails while trials are moved") {
+  StudyFixture undisturbed(population_config()), study(population_config());
+  CHECK(undisturbed.run().stopped_by == 0);
+  const std::string call = GENERATE("insert", "extract", "clear");
+  const int at = GENERATE(1, 2, 9, 30);
+  CAPTURE(call, at);
+  study.config.width = 4;
+  int calls = 0;
+  study.world.before_call = [&](const std::string& device, const std::string& name) {
+    if (device != "fake:0") return;
+    if (name == call) ++calls;
+    if (calls >= at) throw Error(ErrorKind::kDevice, device + ": fell off the bus");
+  };
+  CHECK(study.run(2).stopped_by == 0);
+  CHECK(study.table() == undisturbed.table());
+}
+
 TEST_CASE("copies whose states are lost are trained again, to the same end") {
   StudyFixture undisturbed(population_config()), study(population_config());
   CHECK(undisturbed.run().stopped_by == 0);
@@ -222,13 +239,13 @@ struct Folders {
   MemoryFiles files{faults};
   storage::StudyStates states{files, "s.hfta/s"};
   StudyConfig config = population_config();
-  TrialTable ledger{config, {20}};
-  CheckpointManager keeper{states, config, [] {}};
+  TrialTable table{config, {20}};
+  CheckpointManager checkpoints{states, config, [] {}};
 
   Folders() {
-    ledger.assign(ledger.add(0, {}), "a");
-    ledger.entry(0).recorded = 4;
-    ledger.entry(0).copied = 4;
+    table.assign(table.add(0, {}), "a");
+    table.entry(0).recorded = 4;
+    table.entry(0).copied = 4;
   }
   void save(StateKind kind, int epoch, int byte) {
     states.of(kind).save(0, epoch, std::vector<std::byte>(byte == 0 ? 0 : 8, static_cast<std::byte>(byte)));
@@ -236,9 +253,9 @@ struct Folders {
   // 0: it has to be made again.
   int restored() {
     CheckpointManager anew(states, config, [] {});
-    anew.begin(ledger);
-    const HeldState state = anew.restore(ledger.entry(0), 0);
-    CHECK((state != nullptr) == (ledger.entry(0).trained > 0));
+    anew.begin(table);
+    const HeldState state = anew.restore(table.entry(0), 0);
+    CHECK((state != nullptr) == (table.entry(0).trained > 0));
     return state ? static_cast<int>(state->front()) : 0;
   }
 };
@@ -256,13 +273,13 @@ TEST_CASE("where a run was killed beside a copy, its trial goes on from that, or
   SECTION("in front of the transaction of a second copy") {
     all.save(StateKind::kRunning, 6, 3);
     all.save(StateKind::kCopied, 6, 4);
-    all.ledger.entry(0).recorded = 6;
+    all.table.entry(0).recorded = 6;
     CHECK(all.restored() == 3);
     CHECK(all.states.of(StateKind::kCopied).trials().empty());
   }
   SECTION("the copy has trained on") {
     all.save(StateKind::kRunning, 5, 5);
-    all.ledger.entry(0).recorded = 5;
+    all.table.entry(0).recorded = 5;
     CHECK(all.restored() == 5);
   }
   SECTION("a state of before the copy alone") {
@@ -278,17 +295,17 @@ TEST_CASE("where a run was killed beside a copy, its trial goes on from that, or
 
 TEST_CASE("a state behind a copy takes its place") {
   Folders all;
-  WriteBatch page;
-  page.states.push_back({StateKind::kRunning, 0, 4, nullptr});
-  all.keeper.copy(all.ledger.entry(0), 0, std::make_shared<const SlotState>(3), page);
-  CHECK(page.states.empty());
-  REQUIRE(page.kept.size() == 1);
-  CHECK(page.kept[0].epoch == 4);
-  CHECK(page.outdated == std::vector{std::pair(0, 4)});
+  WriteBatch batch;
+  batch.states.push_back({StateKind::kRunning, 0, 4, nullptr});
+  all.checkpoints.copy(all.table.entry(0), 0, std::make_shared<const SlotState>(3), batch);
+  CHECK(batch.states.empty());
+  REQUIRE(batch.kept.size() == 1);
+  CHECK(batch.kept[0].epoch == 4);
+  CHECK(batch.outdated == std::vector{std::pair(0, 4)});
   WriteBatch next;
-  TrialRecord& entry = all.ledger.entry(0);
+  TrialRecord& entry = all.table.entry(0);
   entry.trained = entry.recorded = 5;
   entry.changed = true;
-  all.keeper.save(entry, 0, std::make_shared<const SlotState>(3), next);
+  all.checkpoints.save(entry, 0, std::make_shared<const SlotState>(3), next);
   CHECK(next.needless == std::vector{std::pair(StateKind::kCopied, 0)});
 }

@@ -1,6 +1,7 @@
 #include "fake_trainer.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -62,11 +63,13 @@ class FakeArray final : public TrainerArray {
         delay_us_(delay_us) {}
 
   void admit(int slot, int number, const trials::Params& params) override {
+    begin("admit");
     ++world_.admits;
     put(slot, {{.number = number}, params});
   }
 
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
+    begin("insert");
     ++world_.inserts;
     Model model;
     const fusion::SafetensorsFile file = fusion::parse_safetensors(state);
@@ -81,6 +84,7 @@ class FakeArray final : public TrainerArray {
   }
 
   [[nodiscard]] SlotState extract(int slot) override {
+    begin("extract");
     ++world_.extracts;
     const Model& model = held(slot).model;
     const std::vector<fusion::TensorView> tensors = {
@@ -90,11 +94,13 @@ class FakeArray final : public TrainerArray {
   }
 
   void clear(int slot) override {
+    begin("clear");
     (void)held(slot);
     slots_.at(static_cast<std::size_t>(slot)).reset();
   }
 
   void resize(int width) override {
+    begin("resize");
     ++world_.resizes;
     require(width >= 1, "resize: no slots");
     if (width > world_.memory) throw Error(ErrorKind::kMemory, device_ + ": out of memory");
@@ -105,6 +111,7 @@ class FakeArray final : public TrainerArray {
 
   // Slots that were further ahead when they were inserted wait for the others.
   [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) override {
+    const Busy busy(*this);
     if (world_.before_epoch) world_.before_epoch(device_);
     std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
     const std::lock_guard guard(world_.mutex);
@@ -135,12 +142,16 @@ class FakeArray final : public TrainerArray {
   }
 
   [[nodiscard]] std::map<std::string, double> test(int slot) override {
+    begin("test");
     ++world_.tests;
     if (!world_.has_test) return {};
     return {{"test_accuracy", held(slot).model.weight - 0.01}, {"test_loss", 1 - held(slot).model.weight}};
   }
 
-  [[nodiscard]] bool can_borrow() const override { return world_.threads > 0; }
+  [[nodiscard]] bool can_borrow() const override {
+    require(!busy_, "can_borrow: called while it trains");
+    return world_.threads > 0;
+  }
   void borrow(int lent) override {
     const std::lock_guard guard(world_.mutex);
     require(lent >= 0 && world_.threads > 0, "borrow: nothing can be lent");
@@ -148,12 +159,28 @@ class FakeArray final : public TrainerArray {
   }
 
   [[nodiscard]] ArrayInfo info() const override {
+    require(!busy_, "info: called while it trains");
     const auto chosen = world_.choices.find(device_);
     const std::string choices = chosen == world_.choices.end() ? R"({"linear": "loop"})" : chosen->second;
     return {static_cast<int>(slots_.size()), 0, 1, device_, choices};
   }
 
  private:
+  // An array is used by one thread at a time.
+  struct Busy {
+    explicit Busy(FakeArray& array) : busy(array.busy_) {
+      require(!busy.exchange(true), "run_epoch: it trains already");
+    }
+    ~Busy() { busy = false; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    std::atomic<bool>& busy;
+  };
+  void begin(const std::string& call) {
+    require(!busy_, call + ": called while it trains");
+    if (world_.before_call) world_.before_call(device_, call);
+  }
+
   struct Held {
     Model model;
     trials::Params params;
@@ -191,6 +218,7 @@ class FakeArray final : public TrainerArray {
   std::string device_, partition_;
   std::vector<std::optional<Held>> slots_;
   int delay_us_;
+  std::atomic<bool> busy_{false};
 };
 
 }  // namespace

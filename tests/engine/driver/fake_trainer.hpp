@@ -37,8 +37,10 @@ struct World {
   int memory = 1 << 30;                                         ///< Slots for which memory suffices.
   std::set<int> too_large;                                      ///< Trials that run out of memory even alone.
   std::function<void(const std::string& device)> before_epoch;  ///< May throw, as a device does that fails.
-  std::map<std::string, std::string> recalled;                  ///< Choices by partition, as last told.
-  std::map<std::string, std::string> choices;                   ///< ArrayInfo::choices_json by device, if not the same
+  /// May throw, as `before_epoch`. `call`: the name of another method of TrainerArray.
+  std::function<void(const std::string& device, const std::string& call)> before_call;
+  std::map<std::string, std::string> recalled;  ///< Choices by partition, as last told.
+  std::map<std::string, std::string> choices;   ///< ArrayInfo::choices_json by device, if not the same
   std::map<std::pair<std::string, std::string>, std::string> recalled_on;  ///< `recalled`, by device and partition.
   int threads = 0;                 ///< Of each device, which its arrays may borrow; 0: none lends any.
   double rank_speed = 1;           ///< As a rank, in steps of a slot per millisecond.

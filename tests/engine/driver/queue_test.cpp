@@ -23,24 +23,24 @@ namespace {
 constexpr int kTrials = 98;
 
 struct Waiting {
-  explicit Waiting(const StudyConfig& config) : ledger(config, {kTrials}), queue(ledger) {
+  explicit Waiting(const StudyConfig& config) : table(config, {kTrials}), queue(table) {
     for (int number = 0; number < kTrials; ++number) {
-      ledger.assign(ledger.add(number, {}), fmt::format("hidden={}", number % 7));
+      table.assign(table.add(number, {}), fmt::format("hidden={}", number % 7));
     }
   }
   // Epochs by partition, counted anew.
   [[nodiscard]] std::map<std::string, double> work() {
     std::map<std::string, double> sums;
-    for (const int draw : inside) sums[ledger.entry(draw).partition] += ledger.epochs_to_target(draw);
+    for (const int draw : inside) sums[table.entry(draw).partition] += table.epochs_to_target(draw);
     return sums;
   }
   [[nodiscard]] std::map<std::string, int> sizes() {
     std::map<std::string, int> counts;
-    for (const int draw : inside) ++counts[ledger.entry(draw).partition];
+    for (const int draw : inside) ++counts[table.entry(draw).partition];
     return counts;
   }
 
-  TrialTable ledger;
+  TrialTable table;
   ReadyQueue queue;
   std::set<int> inside;
 };
@@ -89,7 +89,7 @@ TEST_CASE("who was trained before comes first, then the earlier draw") {
   Waiting waiting(config);
   for (const int draw : {21, 14, 7}) waiting.queue.push(draw);
   CHECK(waiting.queue.front("hidden=0") == 7);
-  waiting.ledger.entry(28).recorded = 1;
+  waiting.table.entry(28).recorded = 1;
   waiting.queue.push(28);
   CHECK(waiting.queue.front("hidden=0") == 28);
   waiting.queue.take(28);

@@ -267,44 +267,6 @@ TEST_CASE("a trial that memory does not suffice for alone fails with words, the 
   }
 }
 
-TEST_CASE("a device that fails gives its trials back to the others") {
-  const int at = GENERATE(1, 2, 9, 30);
-  const int devices = GENERATE(2, 3);
-  CAPTURE(at, devices);
-  StudyFixture study(digits_config());
-  study.config.width = 8;
-  std::atomic<int> epochs{0};  // of all devices: how many of them one gets is a matter of pace
-  std::string failed;
-  study.world.before_epoch = [&](const std::string& device) {
-    if (++epochs != at) return;
-    failed = device;
-    throw Error(ErrorKind::kDevice, device + ": fell off the bus");
-  };
-  CHECK(study.run(devices).stopped_by == 0);
-  CHECK(study.table() == reference_table());
-  const std::vector<std::string>& notes = study.recorder.notes;
-  CHECK(notes == std::vector<std::string>{failed + ": fell off the bus; its trials go on on the other devices"});
-}
-
-TEST_CASE("when the last device fails the run ends, and another one goes on from there") {
-  StudyFixture study(digits_config());
-  study.config.width = 8;
-  std::atomic<int> epochs{0};
-  study.world.before_epoch = [&](const std::string& device) {
-    if (++epochs >= 20) throw Error(ErrorKind::kDevice, device + ": fell off the bus");
-  };
-  try {
-    (void)study.run(2);
-    FAIL("nothing was thrown");
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::kDevice);
-  }
-  CHECK(total_epochs(study.trials()) > 50);
-  study.world.before_epoch = nullptr;
-  (void)study.run(2);
-  CHECK(study.table() == reference_table());
-}
-
 TEST_CASE("states beyond the memory for them wait on disk") {
   const bool best = GENERATE(true, false);
   StudyConfig config = digits_config();
@@ -537,12 +499,12 @@ TEST_CASE("arrays go on on the devices that they had, and on free ones where the
   // By device, of which label the array is that it gets; "": none.
   const auto labels_for = [&](const std::vector<std::string>& devices) {
     const std::unique_ptr<storage::Store> store = study.open();
-    TrialTable ledger(study.config, {60});
-    ledger.restore(*store);
+    TrialTable table(study.config, {60});
+    table.restore(*store);
     std::map<int, std::string> label_of;
     for (const storage::ArrayRecord& array : store->arrays("digits")) label_of[array.array] = array.device;
     std::vector<std::string> labels(devices.size());
-    for (const LeftArray& left : arrays_left(*store, "digits", ledger, devices)) {
+    for (const LeftArray& left : arrays_left(*store, "digits", table, devices)) {
       labels.at(left.device) = label_of.at(left.id);
     }
     return labels;
