@@ -6,6 +6,7 @@
 
 #include "search/sampler/begun.hpp"
 #include "search/sampler/restricted.hpp"
+#include "search/space.hpp"
 
 namespace hfta::search {
 namespace {
@@ -354,6 +355,7 @@ const std::vector<Method>& methods() {
 }
 
 std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options, const SearchTask& task) {
+  for (const trials::Parameter& parameter : task.space) validate(parameter.distribution);
   const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior,
                      splitting = task.splitting, width = task.width,
                      goals = task.goals](const trials::Space& space, std::uint64_t seed, Repeats repeats) {

@@ -131,7 +131,11 @@ const std::vector<StoppingRule>& stopping_rules() {
 
 const StoppingRule& stopping_rule(std::string_view name) {
   const std::vector<StoppingRule>& all = stopping_rules();
-  return *std::find_if(all.begin(), all.end(), [&](const StoppingRule& rule) { return rule.name == name; });
+  const auto found = std::find_if(all.begin(), all.end(), [&](const StoppingRule& rule) { return rule.name == name; });
+  if (found == all.end()) {
+    throw Error(ErrorKind::kConfig, fmt::format("early_stopping: found no rule '{}'", printable(name)));
+  }
+  return *found;
 }
 
 }  // namespace hfta::search

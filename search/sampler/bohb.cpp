@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "search/choices.hpp"
 #include "search/sampler.hpp"
 #include "search/sampler/given.hpp"
 #include "search/sampler/parzen.hpp"
@@ -16,13 +15,6 @@ using trials::Params;
 
 constexpr std::uint64_t kOwnNumbers = 1;  // of Stream::kTpe, beside TPE's own
 
-trials::Distribution constant(const trials::ParamValue& value) {
-  trials::Distribution distribution;
-  distribution.kind = trials::DistributionKind::kConstant;
-  distribution.values = {value};
-  return distribution;
-}
-
 class Bohb final : public Sampler {
  public:
   Bohb(trials::Space space, std::uint64_t seed, trials::Goal goal, const BohbOptions& options, std::vector<int> budgets,
@@ -32,12 +24,9 @@ class Bohb final : public Sampler {
         goal_(goal),
         options_(options),
         budgets_(std::move(budgets)),
-        random_(make_random(space_, seed, repeats)) {
+        random_(make_random(space_, seed, repeats)),
+        axes_(axes_of(space_)) {
     std::sort(budgets_.begin(), budgets_.end());
-    for (const trials::Parameter& parameter : space_) {
-      const auto choices = Choices::of(parameter.distribution);
-      axes_.emplace_back(choices && choices->count() == 1 ? constant(choices->value(0)) : parameter.distribution);
-    }
   }
 
   [[nodiscard]] bool learns() const override { return true; }

@@ -35,19 +35,16 @@ class Grouped final : public Sampler {
     }
   }
 
-  [[nodiscard]] bool learns() const override {
-    return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.sampler->learns(); });
-  }
+  [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
+  std::vector<Params> ask(int /*first*/, int k, const History& history, const Params& given) override {
     std::vector<History> seen(groups_.size());
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      if (!groups_[i].sampler->learns()) continue;
       for (const SeenTrial& trial : history) see(seen[i], groups_[i], trial);
     }
     std::vector<Params> asked;
-    for (int number = first; number < first + k; ++number) {
-      asked.push_back(draw(number, seen, given));
+    for (int n = 0; n < k; ++n) {
+      asked.push_back(draw(seen, given));
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         see(seen[i], groups_[i], {asked.back(), {}, std::nullopt, std::nullopt});
       }
@@ -67,8 +64,10 @@ class Grouped final : public Sampler {
     seen.push_back(std::move(part));
   }
 
-  // Groups whose conditions hold so far are drawn, until none is left: conditions name parameters of other groups.
-  [[nodiscard]] Params draw(int number, const std::vector<History>& seen, const Params& given) {
+  // Groups whose conditions hold so far are drawn, until none is left: conditions name parameters of other groups. A
+  // group counts its own trials: by the study's number, the points of one group that come with a value of another one
+  // would be every second of their sequence, say, which lie in a half of the range.
+  [[nodiscard]] Params draw(const std::vector<History>& seen, const Params& given) {
     Params all;
     std::vector<bool> drawn(groups_.size(), false);
     for (bool any = true; any;) {
@@ -76,6 +75,7 @@ class Grouped final : public Sampler {
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         if (drawn[i] || !holds(groups_[i].when, all)) continue;
         any = drawn[i] = true;
+        const int number = static_cast<int>(seen[i].size());
         Params part = std::move(groups_[i].sampler->ask(number, 1, seen[i], given).at(0));
         std::move(part.begin(), part.end(), std::back_inserter(all));
       }

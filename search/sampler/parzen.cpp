@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "search/choices.hpp"
+
 namespace hfta::search {
 namespace {
 
@@ -46,7 +48,23 @@ std::vector<double> prior_of(const trials::Distribution& d) {
   return std::vector<double>(d.values.size(), 1.0 / static_cast<double>(d.values.size()));
 }
 
+trials::Distribution constant(const trials::ParamValue& value) {
+  trials::Distribution distribution;
+  distribution.kind = trials::DistributionKind::kConstant;
+  distribution.values = {value};
+  return distribution;
+}
+
 }  // namespace
+
+Axes axes_of(const trials::Space& space) {
+  Axes axes;
+  for (const trials::Parameter& parameter : space) {
+    const auto choices = Choices::of(parameter.distribution);
+    axes.emplace_back(choices && choices->count() == 1 ? constant(choices->value(0)) : parameter.distribution);
+  }
+  return axes;
+}
 
 Axis::Axis(const trials::Distribution& distribution)
     : distribution_(distribution), scale_(UnitScale::of(distribution)), prior_(prior_of(distribution)) {}

@@ -42,6 +42,8 @@ class Axis {
 };
 
 using Axes = std::vector<Axis>;
+/// By parameter; of one choice alone, a constant.
+[[nodiscard]] Axes axes_of(const trials::Space& space);
 /// One for each axis.
 using Points = std::vector<Axis::Point>;
 /// Of some axes, by axis.

@@ -212,7 +212,7 @@ std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed
                                                               Repeats repeats) -> std::unique_ptr<Sampler> {
     if (!trials::is_conditional(all) || by_sampler) return make(all, by_seed, repeats);
     std::unique_ptr<Sampler> whole = make(without_conditions(all), by_seed, repeats);
-    return whole->size() ? std::move(whole) : make_grouped(all, by_seed, make);
+    return whole->learns() ? make_grouped(all, by_seed, make) : std::move(whole);
   };
   std::unique_ptr<Sampler> inner = of_groups(space, seed, Repeats::kAvoided);
   if (!conditional && constraints.empty()) return inner;

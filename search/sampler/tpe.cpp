@@ -3,7 +3,6 @@
 #include <limits>
 #include <utility>
 
-#include "search/choices.hpp"
 #include "search/sampler.hpp"
 #include "search/sampler/parzen.hpp"
 #include "search/sampler/rank.hpp"
@@ -22,13 +21,6 @@ constexpr std::size_t kMostGood = 25;
 // bench/search that fail (seeds from 100 on), 1 fails most often on one of them, and 4 is no better than 2.
 constexpr double kCaution = 2;
 
-trials::Distribution constant(const trials::ParamValue& value) {
-  trials::Distribution distribution;
-  distribution.kind = trials::DistributionKind::kConstant;
-  distribution.values = {value};
-  return distribution;
-}
-
 class Tpe final : public Sampler {
  public:
   Tpe(trials::Space space, std::uint64_t seed, trials::Goal goal, const TpeOptions& options, Repeats repeats)
@@ -37,12 +29,8 @@ class Tpe final : public Sampler {
         goal_(goal),
         options_(options),
         startup_(make_sobol(space_, seed, repeats)),
-        tried_(space_, repeats) {
-    for (const trials::Parameter& parameter : space_) {
-      const auto choices = Choices::of(parameter.distribution);
-      axes_.emplace_back(choices && choices->count() == 1 ? constant(choices->value(0)) : parameter.distribution);
-    }
-  }
+        axes_(axes_of(space_)),
+        tried_(space_, repeats) {}
 
   [[nodiscard]] bool learns() const override { return true; }
 

@@ -197,14 +197,7 @@ class Asha final : public Scheduler {
  public:
   Asha(const StoppingOptions& options, trials::Goal goal, const std::vector<int>& run_caps)
       : epochs_(asha_rungs(options)), eta_(options.eta) {
-    int first = 0;
-    for (const int cap : run_caps) {
-      if (cap < std::max(1, first)) {
-        throw Error(ErrorKind::kConfig, fmt::format("run_cap: found {}, wanted at least {}", cap, std::max(1, first)));
-      }
-      if (cap > first) races_.emplace_back(first, cap, epochs_, eta_, goal);
-      first = cap;
-    }
+    for (const auto& [first, cap] : draws_by_cap(run_caps)) races_.emplace_back(first, cap, epochs_, eta_, goal);
   }
 
   [[nodiscard]] std::optional<int> capacity() const override { return races_.back().end(); }
@@ -267,6 +260,22 @@ std::vector<int> asha_rungs(const StoppingOptions& options) {
   }
   epochs.push_back(options.max_epochs);
   return epochs;
+}
+
+std::vector<std::pair<int, int>> draws_by_cap(const std::vector<int>& run_caps) {
+  std::vector<std::pair<int, int>> parts;
+  int first = 0;
+  for (const int cap : run_caps) {
+    if (cap < std::max(1, first)) {
+      throw Error(ErrorKind::kConfig, fmt::format("run_cap: found {}, wanted at least {}", cap, std::max(1, first)));
+    }
+    if (cap > first) parts.emplace_back(first, cap);
+    first = cap;
+  }
+  if (parts.empty()) {
+    throw Error(ErrorKind::kConfig, "run_cap: found nothing, wanted the number of trials, of which rungs keep a share");
+  }
+  return parts;
 }
 
 std::unique_ptr<Scheduler> make_asha(const StoppingOptions& options, trials::Goal goal,

@@ -225,8 +225,12 @@ std::unique_ptr<Scheduler> make_stopping(const std::vector<Stopping>& rules, int
     const StoppingRule& rule = stopping_rule(stopping.rule);
     if (rule.make != nullptr) {
       parts.push_back(rule.make(stopping.options, goal, run_caps));
-    } else {
+    } else if (rule.judge != nullptr) {
       own.push_back(stopping);
+    } else {
+      throw Error(ErrorKind::kConfig, fmt::format("early_stopping: found {}, which only compares repetitions of a "
+                                                  "configuration",
+                                                  stopping.rule));
     }
   }
   if (parts.empty()) parts.push_back(make_full(max_epochs));

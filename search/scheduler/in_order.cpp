@@ -26,14 +26,15 @@ struct Record {
   int waits_at = 0;  // the latest epoch that it was told to pause after; 0: none
   // Up to the latest epoch that it was judged after:
   int judged = 0;
-  double sum = 0, best = 0;
+  double beyond = 0, best = 0;  // by how much the values exceed the first one, added up; equal ones have their mean
 
   [[nodiscard]] double number(Number which) const {
     if (which == Number::kBest) return best;
     return which == Number::kMean ? mean() : values[static_cast<std::size_t>(judged - 1)];
   }
   [[nodiscard]] double mean() const {
-    return std::isfinite(sum) ? sum / judged : mean_of(std::span(values).first(static_cast<std::size_t>(judged)));
+    return std::isfinite(beyond) ? values.front() + beyond / judged
+                                 : mean_of(std::span(values).first(static_cast<std::size_t>(judged)));
   }
 };
 
@@ -115,13 +116,13 @@ class InOrder final : public Scheduler {
     }
   }
 
-  // Brings the record's sum and best up to that epoch; false where a report is missing.
+  // Brings the record's mean and best up to that epoch; false where a report is missing.
   [[nodiscard]] bool take_in(Record& record, int epoch) const {
     if (static_cast<int>(record.values.size()) < epoch) return false;
     for (; record.judged < epoch; ++record.judged) {
       const double value = record.values[static_cast<std::size_t>(record.judged)];
       if (std::isnan(value)) return false;
-      record.sum += value;
+      record.beyond += value - record.values.front();
       if (record.judged == 0 || trials::better(value, record.best, goal_)) record.best = value;
     }
     return true;

@@ -23,21 +23,13 @@ class SuccessiveHalving final : public Scheduler {
  public:
   SuccessiveHalving(const StoppingOptions& options, trials::Goal goal, const std::vector<int>& run_caps)
       : epochs_(asha_rungs(options)) {
-    int first = 0;
-    for (const int cap : run_caps) {
-      if (cap < std::max(1, first)) {
-        throw Error(ErrorKind::kConfig, fmt::format("run_cap: found {}, wanted at least {}", cap, std::max(1, first)));
-      }
-      if (cap == first) continue;
+    for (const auto& [first, cap] : draws_by_cap(run_caps)) {
       std::vector<Rung> rungs;
       for (int trials = cap - first; const int epochs : epochs_) {
         rungs.push_back({trials, epochs});
         trials = std::max(1, trials / options.eta);
       }
-      heats_.push_back({std::exchange(first, cap), cap, rungs, Bracket(rungs, goal)});
-    }
-    if (heats_.empty()) {
-      throw Error(ErrorKind::kConfig, "run_cap: found nothing, wanted the number of trials, which sha halves");
+      heats_.push_back({first, cap, rungs, Bracket(rungs, goal)});
     }
   }
 

@@ -111,13 +111,46 @@ TEST_CASE("a grid with conditions has each configuration once") {
   CHECK(grid->ask(7, 1, {}).empty());
 }
 
-TEST_CASE("random search over a finite space with conditions repeats none until all were tried") {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    std::set<std::string> texts;
-    const auto random = sampler("random", finite(), {}, seed);
-    for (const Params& params : drawn(*random, 7)) texts.insert(text_of(params));
-    CHECK(texts.size() == 7);
-    CHECK(random->ask(7, 50, {}).size() == 50);
+TEST_CASE("methods that do not learn repeat no configuration of a finite space with conditions until all were tried") {
+  for (const char* name : {"random", "sobol"}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      CAPTURE(name, seed);
+      std::set<std::string> texts;
+      const auto one = sampler(name, finite(), {}, seed);
+      for (const Params& params : drawn(*one, 7)) texts.insert(text_of(params));
+      CHECK(texts.size() == 7);
+      CHECK(one->ask(7, 50, {}).size() == 50);
+    }
+  }
+}
+
+TEST_CASE("a parameter with a condition has values of its whole range, as one without has") {
+  const std::string name = GENERATE("random", "sobol", "tpe", "evolution", "nsga2");
+  const Space space = {{"optimizer", categorical({word("sgd"), word("adam")})},
+                       {"momentum", bounded(Kind::kUniform, 0, 1), {{"optimizer", {word("sgd")}}}},
+                       {"beta", bounded(Kind::kUniform, 0, 1), {{"optimizer", {word("adam")}}}},
+                       {"wd", bounded(Kind::kUniform, 0, 1)}};
+  constexpr int kDraws = 96, kParts = 4;
+  static const std::set<std::string> fixed;
+  MethodOptions options;  // that many draws to begin with, of a method that learns
+  options.tpe.startup_trials = kDraws;
+  options.evolution.population = kDraws;
+  options.nsga2.population = kDraws;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    CAPTURE(name, seed);
+    const auto one = make_sampler(method(name), options, {space, Goal::kMinimize, seed, fixed, {}});
+    std::map<std::string, std::vector<int>> counts;
+    for (const Params& params : drawn(*one, kDraws)) {
+      for (const auto& [parameter, value] : params) {
+        const auto* number = std::get_if<double>(&value);
+        counts[parameter].resize(kParts);
+        if (number != nullptr) ++counts[parameter][static_cast<std::size_t>(std::min(*number, 0.999) * kParts)];
+      }
+    }
+    for (const char* parameter : {"momentum", "beta", "wd"}) {
+      CAPTURE(parameter);
+      for (const int count : counts[parameter]) CHECK(count >= 2);  // of 12 or 24 on the average
+    }
   }
 }
 
