@@ -13,7 +13,7 @@ namespace hfta {
 /// for anything else, and beyond what a std::int64_t holds.
 [[nodiscard]] std::optional<std::int64_t> bytes_from(std::string_view text);
 
-/// "1.5 GiB", "12.0 MiB", "900 bytes": three to five digits of the largest unit, a power of 1024, that is not below 1.
+/// "1.5 GiB", "12.0 MiB", "900 bytes": of the largest unit, a power of 1024, that is not below 1, with one decimal.
 [[nodiscard]] std::string bytes_text(std::int64_t bytes);
 
 }  // namespace hfta

@@ -90,8 +90,8 @@ class Folder {
   bool open_to_all_ = false;
 };
 
-/// The file's remaining bytes, at most `limit` and one more. Short reads and interruptions are gone on from. Throws
-/// Error{kStorage} naming `path`.
+/// The file's remaining bytes. Short reads and interruptions are gone on from. Throws Error{kStorage} naming `path`,
+/// also where there are more than `limit`.
 [[nodiscard]] std::vector<std::byte> read_rest(const Descriptor& file, const std::filesystem::path& path,
                                                std::size_t limit);
 /// All of them; short writes and interruptions are gone on from. Returns 0, or errno.

@@ -80,9 +80,20 @@ bool is_number(std::string_view text) {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
+// Of ASCII.
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return lower;
+}
+
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const auto same = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const std::string& one) { return lower_case(one) == lower_case(word); });
+  if (same != candidates.end()) return *same;
   std::string best;
   std::size_t best_distance = word.size() / 3 + 2;  // more edits than this is another word, not a typo
   for (const std::string& candidate : candidates) {

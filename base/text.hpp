@@ -8,7 +8,7 @@
 
 namespace hfta {
 
-/// The candidate nearest to `word` by edit distance, or "" if none is near enough to be a likely typo.
+/// The candidate that is `word` but for capitals, else the nearest by edit distance; "" if none is near enough.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// `; did you mean 'x'?` for the nearest candidate, else `; valid: a, b, c` (of many or

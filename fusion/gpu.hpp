@@ -17,7 +17,7 @@ namespace hfta::fusion {
 /// once, at its first backward, and sees none later.
 [[nodiscard]] int cuda_devices();
 
-/// Bytes of the device's memory; for a CPU, of the machine's. REQUIRES for a GPU that cuda_devices() was called.
+/// Bytes of the device's memory; for a CPU, usable_memory(). REQUIRES for a GPU that cuda_devices() was called.
 [[nodiscard]] std::int64_t device_memory(const at::Device& device);
 
 struct CudaGraphs {

@@ -6,10 +6,10 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/limits.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/places.hpp"
 #include "engine/driver/study.hpp"
@@ -115,8 +115,7 @@ Fleet make_fleet(const StudyConfig& config, const std::filesystem::path& cache) 
   const TorchModule& module = load_torch_module();
   const std::vector<std::string> devices = module.devices(config.devices);
   check_stages(config, devices);
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::vector<std::vector<Part>> all = parts_of_all(devices, config.threads.value_or(cores));
+  const std::vector<std::vector<Part>> all = parts_of_all(devices, config.threads.value_or(usable_cores()));
   Fleet fleet;
   fleet.devices = labels_of(devices);
   for (std::size_t i = 0; i < devices.size(); ++i) {

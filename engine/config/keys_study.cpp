@@ -246,7 +246,8 @@ std::vector<Key> array_keys() {
        .least = 1,
        .most = 4096,
        .wanted = "auto or an integer from 1 to 4096",
-       .sentence = "CPU threads of an array."},
+       .sentence = "CPU threads of an array. `auto`: one for each core, or for each that a container's share of CPU "
+                   "time pays for."},
       {.path = "array.cache",
        .type = KeyType::kOther,
        .fallback = "auto",
@@ -285,7 +286,8 @@ std::vector<Key> memory_keys() {
            .least = 1,
            .wanted = "auto or bytes (8GiB)",
            .sentence = "Bytes of a device that weights, optimizer states, activations and kept features may take: MiB, "
-                       "GiB, MB, GB, ... Arrays are as wide as fits. `auto`: half of the device's memory."},
+                       "GiB, MB, GB, ... Arrays are as wide as fits. `auto`: half of the device's memory, or of what a "
+                       "container's limit leaves."},
           std::move(policy),
           {.path = "memory.sigma",
            .fallback = "0.01",

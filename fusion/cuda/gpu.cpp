@@ -4,12 +4,12 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "fusion/cuda/graph_module.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 
@@ -48,7 +48,7 @@ int cuda_devices() {
 }
 
 std::int64_t device_memory(const at::Device& device) {
-  if (device.is_cpu()) return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
+  if (device.is_cpu()) return static_cast<std::int64_t>(usable_memory());
   at::globalContext().lazyInitDevice(device.type());
   const auto [free, total] =
       c10::getDeviceAllocator(device.type())->getMemoryInfo(std::max<c10::DeviceIndex>(device.index(), 0));

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/memory.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
 #include "fusion/data/sources.hpp"

@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "base/memory.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
 

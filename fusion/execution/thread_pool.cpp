@@ -2,19 +2,26 @@
 
 #include <ATen/Parallel.h>
 
+#include "base/threads.hpp"
+
 namespace hfta::fusion {
 
-ThreadPool::ThreadPool(int count, int threads_inside) : threads_inside_(threads_inside) {
-  for (int i = 0; i < count; ++i) threads_.emplace_back([this, threads_inside] { serve(threads_inside); });
-}
+ThreadPool::ThreadPool(int count, int threads_inside)
+    : threads_inside_(threads_inside),
+      threads_(start_threads(
+          count, [this](int) { serve(threads_inside_); }, [this] { stop(); })) {}
 
 ThreadPool::~ThreadPool() {
+  stop();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadPool::run(int n, const std::function<void(int)>& task) {

@@ -14,6 +14,7 @@ namespace hfta::fusion {
 /// OpenMP keeps a team per calling thread.
 class ThreadPool {
  public:
+  /// Throws Error{kDevice} where a thread cannot be started.
   ThreadPool(int count, int threads_inside);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -27,6 +28,7 @@ class ThreadPool {
 
  private:
   void serve(int threads_inside);
+  void stop();
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/pause.hpp"
+#include "base/threads.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -52,17 +53,18 @@ class Team::Busy {
   Team& team_;
 };
 
-Team::Team(int threads) {
-  helpers_.reserve(static_cast<std::size_t>(std::max(threads, 1)) - 1);
-  for (int thread = 1; thread < threads; ++thread) {
-    helpers_.emplace_back([this, thread] { serve(thread); });
-  }
-}
+Team::Team(int threads)
+    : helpers_(start_threads(
+          threads - 1, [this](int helper) { serve(helper + 1); }, [this] { end(); })) {}
 
 Team::~Team() {
+  end();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void Team::end() {
   left_.store(kEnded);
   left_.notify_all();
-  for (std::thread& helper : helpers_) helper.join();
 }
 
 void Team::run(std::int64_t n, const Call& call) {

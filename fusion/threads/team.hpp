@@ -15,11 +15,11 @@
 
 namespace hfta::fusion {
 
-/// Its helpers live as long as it does. A helper that finds nothing to do looks again for some ten microseconds and
+/// Its helpers live as long as it does. A helper that finds nothing to do looks again for some hundred microseconds and
 /// then sleeps. Nothing is allocated after the constructor. One thread at a time may call share().
 class Team {
  public:
-  /// `threads`: the caller's included; at least 1. Throws std::system_error where a helper cannot be started.
+  /// `threads`: the caller's included; at least 1. Throws Error{kDevice} where a helper cannot be started.
   explicit Team(int threads);
   ~Team();
   Team(const Team&) = delete;
@@ -53,6 +53,7 @@ class Team {
   void do_stretch(std::uint32_t stretch, int thread);
   void wait_until_done();
   void serve(int thread);
+  void end();
 
   // What is left of the work, [first, last) as two halves; nothing where they are equal, the end of the team where
   // first is above last. Whoever changes it by a compare-and-swap owns the stretch that is gone. That the work may be

@@ -32,6 +32,8 @@ TEST_CASE("nearest finds the likely typo and nothing else") {
     CHECK(nearest(c.word, keys) == c.wanted);
   }
   CHECK(nearest("epochs", {}).empty());
+  CHECK(nearest("AdamW", {"adam", "adamw"}) == "adamw");  // whatever its capitals
+  CHECK(nearest("SGD", {"adam", "sgd"}) == "sgd");
   CHECK(nearest("ab1", {"ab2", "ab3"}) == "ab2");  // a tie goes to the first
 }
 
