@@ -54,7 +54,7 @@ struct EpochOptions {
   /// Graph::limits. The caller must choose training batches within them; in evaluation, batches that break them are
   /// padded.
   BatchLimits limits = {};
-  bool mixes_samples = false;  ///< Runnable::mixes_samples: evaluation depends on the size of its batches.
+  bool may_mix_samples = false;  ///< Not evaluates_samples_apart(): evaluation may depend on the size of its batches.
 };
 
 /// Samples that are evaluated at a time: as many as are trained where the model or its loss may look at a batch as a
@@ -67,6 +67,7 @@ struct EpochOptions {
 class Epochs {
  public:
   Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation);
+  Epochs(const Recipe&, const EpochOptions&, const DeviceData&&, const DeviceData*) = delete;
 
   /// Further data that slots may be trained and validated on, as the folds of a cross-validation are; returns their
   /// number for SlotInit::data (those of the constructor have 0). Slots of one chunk on several sets are evaluated once
@@ -85,7 +86,7 @@ class Epochs {
   /// SlotProgress says. The next call continues from there; slots may be at different steps. A pause changes no bit of
   /// the results. With Array::group every rank calls this; rank 0's `pause` decides for all, and rank 0 alone
   /// has metrics of evaluation. Evaluation itself is not interrupted. Throws Error{kStorage} for a slot beyond the end
-  /// of its epoch.
+  /// of its epoch. If training or `pause` throws, each slot is somewhere in its epoch as after a pause.
   [[nodiscard]] std::optional<std::vector<EpochResult>> run(Array& array, const Pause& pause) const;
   /// Metrics of one occupied slot over a whole set in evaluation mode, each name prefixed with `prefix`. In a pipeline
   /// every rank calls this, and those without Array::has_answers() get none.
@@ -111,6 +112,7 @@ class Epochs {
   class Run;
   using Runs = std::vector<std::unique_ptr<Run>>;
   void check_places(const Array& array) const;
+  void train(Array& array, Runs& runs, const Orders& orders, const Pause& pause) const;
   void train_in_step(Array& array, Runs& runs, const Orders& orders, const Pause& asked) const;
   [[nodiscard]] std::vector<EpochResult> finish(Array& array, Runs& runs) const;
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::int64_t step) const;

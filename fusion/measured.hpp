@@ -18,10 +18,34 @@ struct Measured {
 /// Seconds in which an array of that width makes one step: ceil(ceil(width/c)/workers) waves.
 [[nodiscard]] double step_seconds(const Measured& candidate, int width);
 
+/// Where choices come from.
+enum class ChoiceOrigin {
+  kMeasured,     ///< Measured now.
+  kRemembered,   ///< Measured by an earlier study on this machine.
+  kRecalled,     ///< As an earlier run of the study had them.
+  kNotMeasured,  ///< The first candidate was taken.
+};
+inline constexpr ChoiceOrigin kChoiceOrigins[] = {ChoiceOrigin::kMeasured, ChoiceOrigin::kRemembered,
+                                                  ChoiceOrigin::kRecalled, ChoiceOrigin::kNotMeasured};
+/// "measured", "remembered", "recalled", "not measured"
+[[nodiscard]] inline const char* name_of(ChoiceOrigin origin) {
+  switch (origin) {
+    case ChoiceOrigin::kMeasured:
+      return "measured";
+    case ChoiceOrigin::kRemembered:
+      return "remembered";
+    case ChoiceOrigin::kRecalled:
+      return "recalled";
+    case ChoiceOrigin::kNotMeasured:
+      return "not measured";
+  }
+  return "";
+}
+
 /// All that was measured for one graph, recipe and device; enough to choose for any width.
 struct MeasuredChoices {
   std::vector<Measured> candidates;
-  std::string how;        ///< "measured", "remembered", "recalled", "not measured"
+  ChoiceOrigin how = ChoiceOrigin::kNotMeasured;
   bool complete = false;  ///< No candidate was left out for lack of budget.
   /// What was tried and could not be run, with the reason: it does not fit, or an op cannot run so. Not stored.
   std::vector<std::pair<Lowering, std::string>> failed = {};

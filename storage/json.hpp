@@ -1,5 +1,5 @@
 #pragma once
-/// Our plain data as JSON text, exactly: what is read back equals what was written. Private to storage/.
+/// Our plain data as JSON text: numbers that are read back equal what was written. Private to storage/.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,6 +21,7 @@ namespace hfta::storage {
 /// `what` names the text in the message of the Error{kStorage} that malformed text gives.
 [[nodiscard]] nlohmann::json parse(std::string_view text, const std::string& what);
 
+/// Without conditions (Parameter::when), which the study's config has.
 [[nodiscard]] std::string space_to_json(const trials::Space& space);
 [[nodiscard]] trials::Space space_from_json(std::string_view text);
 

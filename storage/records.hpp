@@ -23,7 +23,7 @@ struct Progress {
 struct StudyRecord {
   std::string name;
   trials::Objectives objectives = {{}};
-  trials::Space space;      ///< Exact distributions; Optuna's tables get the nearest that Optuna has.
+  trials::Space space;      ///< Exact distributions, no conditions; Optuna's tables get the nearest that Optuna has.
   std::string config;       ///< Snapshot of the config's text, as it was read.
   std::string config_json;  ///< The same, normalised; an edited config is compared with it.
   std::vector<int> run_caps;

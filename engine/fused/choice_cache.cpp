@@ -35,7 +35,8 @@ std::optional<KeptChoices> ChoiceCache::find(const ChoiceKey& key, double slot_s
     if (!kept || kept->key != key || !beyond_bounds(*kept).empty()) return std::nullopt;
     const bool outgrown = slot_steps > 0 && slot_steps >= kMuchMoreWork * kept->slot_steps;
     if (outgrown && !kept->choices.complete) return std::nullopt;
-    if (kept->choices.how != "not measured") kept->choices.how = "remembered";
+    fusion::ChoiceOrigin& how = kept->choices.how;
+    if (how != fusion::ChoiceOrigin::kNotMeasured) how = fusion::ChoiceOrigin::kRemembered;
     return kept;
   } catch (const Error&) {
     return std::nullopt;
@@ -52,12 +53,17 @@ void ChoiceCache::remember(const KeptChoices& kept) {
   }
 }
 
+// Of ARM's cores Linux knows no names, but numbers.
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  std::string numbers;
+  for (std::string line; std::getline(info, line) && !(line.empty() && !numbers.empty());) {
+    const std::size_t colon = line.find(':'), value = line.find_first_not_of(" \t", colon + 1);
+    if (colon == line.npos || value == line.npos) continue;
+    if (line.starts_with("model name")) return line.substr(value);
+    if (line.starts_with("CPU ")) numbers += (numbers.empty() ? "" : " ") + line.substr(value);
   }
-  return "unknown";
+  return numbers.empty() ? "unknown" : "ARM " + numbers;
 }
 
 }  // namespace hfta::engine

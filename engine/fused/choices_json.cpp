@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -59,9 +60,9 @@ ordered_json to_json(const KeptChoices& kept) {
     candidates.push_back({{"lowering", lowering_json(measured.lowering)}, {"wave_seconds", measured.wave_seconds}});
   }
   ordered_json json = {
-      {"how", kept.choices.how},       {"device", kept.key.device},         {"library", kept.key.library},
-      {"graph", kept.key.graph},       {"width", kept.key.width},           {"threads", kept.key.threads},
-      {"slot_steps", kept.slot_steps}, {"complete", kept.choices.complete}, {"candidates", std::move(candidates)}};
+      {"how", name_of(kept.choices.how)}, {"device", kept.key.device},         {"library", kept.key.library},
+      {"graph", kept.key.graph},          {"width", kept.key.width},           {"threads", kept.key.threads},
+      {"slot_steps", kept.slot_steps},    {"complete", kept.choices.complete}, {"candidates", std::move(candidates)}};
   if (!kept.key.memory.empty()) json["memory"] = kept.key.memory;
   if (kept.ranks) json["ranks"] = to_json(*kept.ranks);
   return json;
@@ -70,7 +71,11 @@ ordered_json to_json(const KeptChoices& kept) {
 std::optional<KeptChoices> kept_choices(const ordered_json& json) {
   try {
     KeptChoices kept;
-    json.at("how").get_to(kept.choices.how);
+    const auto how = std::find_if(
+        std::begin(fusion::kChoiceOrigins), std::end(fusion::kChoiceOrigins),
+        [name = json.at("how").get<std::string>()](fusion::ChoiceOrigin origin) { return name == name_of(origin); });
+    if (how == std::end(fusion::kChoiceOrigins)) return std::nullopt;
+    kept.choices.how = *how;
     json.at("device").get_to(kept.key.device);
     json.at("library").get_to(kept.key.library);
     json.at("graph").get_to(kept.key.graph);

@@ -35,11 +35,12 @@ struct KeptChoices {
   }
 };
 
-/// Whether anybody runs a lowering that was kept is not asked: see fusion::is_runnable.
 /// {"how", "device", "library", "graph", "width", "threads", "slot_steps", "complete", "candidates": [{"lowering",
-/// "wave_seconds"}]}, and "ranks" (engine/division/division.hpp) where they are known.
+/// "wave_seconds"}]}, "memory" where the config names a budget, and "ranks" (engine/division/division.hpp) where they
+/// are known.
 [[nodiscard]] nlohmann::ordered_json to_json(const KeptChoices& kept);
-/// Its inverse, exact; nullopt for anything else.
+/// Its inverse, exact; nullopt for anything else. Whether these lowerings run here is not checked: fusion::is_runnable
+/// does.
 [[nodiscard]] std::optional<KeptChoices> kept_choices(const nlohmann::ordered_json& json);
 /// The choices in an ArrayInfo::choices_json, under "choices"; nullopt if it has none.
 [[nodiscard]] std::optional<KeptChoices> recorded_choices(const std::string& choices_json);

@@ -5,10 +5,10 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "engine/fused/fused_array.hpp"
 #include "engine/fused/inputs.hpp"
@@ -145,8 +145,6 @@ std::int64_t feature_budget(const TrainerOptions& options) {
 
 }  // namespace
 
-int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
 // The graph's signature would be long.
 std::string FusedTrainer::graph_key(const PreparedTask& task) {
   const fusion::Recipe& recipe = task.spec.recipe;
@@ -166,7 +164,7 @@ FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Cl
 
 int FusedTrainer::threads() const {
   if (options_.threads) return *options_.threads;
-  const int all = options_.config.threads.value_or(cores());
+  const int all = options_.config.threads.value_or(usable_cores());
   return std::max(1, all / options_.sharers);
 }
 
@@ -287,7 +285,7 @@ int FusedTrainer::stages() const { return options_.config.divide == Divide::kSta
 KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                    const fusion::MeasuredChoices* alike, const Pause& pause) {
   // The whole model, which would be timed, may be too large for one of its stages.
-  if (stages() > 1) return {key, {{{budgeted(task).ways.front().lowering, 0}}, "not measured"}};
+  if (stages() > 1) return {key, {{{budgeted(task).ways.front().lowering, 0}}, fusion::ChoiceOrigin::kNotMeasured}};
   const fusion::DeviceData& data = trained_data(task).train;
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(recipe, epoch_options(task), data, nullptr);

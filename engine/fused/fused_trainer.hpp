@@ -26,9 +26,6 @@
 
 namespace hfta::engine {
 
-/// Of this machine, at least one.
-[[nodiscard]] int cores();
-
 /// A trial's task with its graph.
 struct PreparedTask {
   TaskSpec spec;  ///< hyper.graph filled in; drop_last where the graph's batch is fixed
@@ -85,7 +82,7 @@ class FusedTrainer : public RankTrainer {
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
-  [[nodiscard]] fusion::EpochOptions epoch_options(const PreparedTask& task) const;
+  [[nodiscard]] fusion::EpochOptions epoch_options(const PreparedTask& task);
   /// The task's data on device(), as trained_graph() takes them. They stay as long as the trainer.
   [[nodiscard]] const TaskData& trained_data(const PreparedTask& task);
   /// For arrays on device(); null where steps are not captured.
@@ -105,6 +102,8 @@ class FusedTrainer : public RankTrainer {
   void try_out(const PreparedTask& task);
   /// Runnable::mixes_samples of a graph that was tried out.
   [[nodiscard]] bool mixes_samples(const PreparedTask& task) const;
+  /// Whether the graph of a model file is not fusion::evaluates_samples_apart().
+  [[nodiscard]] bool may_mix_samples(const PreparedTask& task);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   /// The task's data as the model takes them, moved there if they are not there yet.
   [[nodiscard]] const TaskData& on_device(const PreparedTask& task);
@@ -172,6 +171,7 @@ class FusedTrainer : public RankTrainer {
   FeatureCache features_;
   std::map<std::string, fusion::FrozenPrefix> frozen_;  ///< By the model's signature and weights.
   std::map<std::string, fusion::Runnable> runnable_;    ///< By the signature of graphs that are known to run.
+  std::map<std::string, bool> evaluated_apart_;         ///< By a graph's signature: evaluates_samples_apart().
   std::map<std::string, LoadedData> data_;              ///< By source, dtypes and kind of target.
   std::vector<DataFacts> data_facts_;
   std::map<std::string, KeptChoices> choices_;        ///< By ChoiceKey::graph.

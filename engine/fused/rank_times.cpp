@@ -72,7 +72,7 @@ std::optional<RankPlans> FusedTrainer::division(const trials::Params& params) {
 bool FusedTrainer::kept_batches_whole(const trials::Params& params) {
   const std::string partition = options_.config.partition(params);
   const KeptChoices& kept = choices_for(prepare(params), partition, 0, never);
-  return kept.choices.how == "recalled" && whole_batches_.contains(partition);
+  return kept.choices.how == fusion::ChoiceOrigin::kRecalled && whole_batches_.contains(partition);
 }
 
 // Ranks that divide batches run a chunk at a time, others as the lowering has it.
@@ -136,7 +136,7 @@ double FusedTrainer::tried_seconds(const trials::Params& params, int width, cons
 void FusedTrainer::divide(const trials::Params& params, const RankPlans& plans, const Pause& pause) {
   KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
   kept.ranks = plans;
-  if (!pause() && kept.choices.how != "recalled" && stages() == 1) cache_.remember(kept);
+  if (!pause() && kept.choices.how != fusion::ChoiceOrigin::kRecalled && stages() == 1) cache_.remember(kept);
 }
 
 }  // namespace hfta::engine

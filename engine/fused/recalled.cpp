@@ -35,7 +35,7 @@ std::string FusedTrainer::recall(const std::string& partition, const std::string
   whole_batches_.erase(partition);
   if (!kept->divides_batches()) whole_batches_.insert(partition);
   if (kept->ranks && !may_go_on(kept->ranks->chosen)) kept->ranks.reset();
-  kept->choices.how = "recalled";
+  kept->choices.how = fusion::ChoiceOrigin::kRecalled;
   recalled_.insert_or_assign(partition, *std::move(kept));
   return in_batches.empty() ? "" : line(in_batches);
 }

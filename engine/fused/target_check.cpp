@@ -138,10 +138,15 @@ void check_whole_batches(const TaskSpec& spec, const Graph& graph, const fusion:
     return shape.empty() || shape[0] != fusion::kBatch;
   });
   if (!filled || !(own ? numbers : mixes_samples)) return;
-  fail(spec, fmt::format("data: found {} samples in the {} set, wanted a multiple of {}: the model takes no smaller "
-                         "batch, and {}",
-                         data.size, part, batch,
-                         own ? "gives one loss for a batch as a whole" : "a sample's output depends on the others"));
+  const std::string wanted = graph.fixed_batch > 0
+                                 ? fmt::format("a multiple of {}: the model takes no smaller batch", batch)
+                                 : fmt::format(
+                                       "another number or data.batch_size: the last batch would be of {}, the "
+                                       "model takes {}",
+                                       data.size % batch, printable(graph.limits.broken_by(data.size % batch)));
+  fail(spec,
+       fmt::format("data: found {} samples in the {} set, wanted {}, and {}", data.size, part, wanted,
+                   own ? "one of its outputs is of a batch as a whole" : "a sample's output depends on the others"));
 }
 
 }  // namespace hfta::engine

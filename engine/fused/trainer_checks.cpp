@@ -5,12 +5,14 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "engine/fused/fused_trainer.hpp"
 #include "engine/fused/inputs.hpp"
 #include "engine/fused/target_check.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
+#include "fusion/divided_batches.hpp"
 #include "fusion/modes.hpp"
 #include "fusion/runnable.hpp"
 #include "fusion/staged.hpp"
@@ -21,12 +23,12 @@ namespace {
 // More threads than a few per core only wait for one another; thousands take minutes to start.
 void check_threads(const StudyConfig& config) {
   constexpr int kMostPerCore = 8;
-  const int most = kMostPerCore * cores();
+  const int most = kMostPerCore * usable_cores();
   if (config.threads && *config.threads > most) {
     throw Error(
         ErrorKind::kConfig,
         fmt::format("array.threads: found {}, wanted auto or at most {}, {} for each of this machine's {} cores",
-                    *config.threads, most, kMostPerCore, cores()));
+                    *config.threads, most, kMostPerCore, usable_cores()));
   }
   int named = 0;
   for (const std::string& device : config.devices) {
@@ -35,7 +37,7 @@ void check_threads(const StudyConfig& config) {
   if (named <= most) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("array.device: found {} threads, wanted at most {}, {} for each of this machine's {} cores",
-                          named, most, kMostPerCore, cores()));
+                          named, most, kMostPerCore, usable_cores()));
 }
 
 // What slots own whatever they do: weights, gradients and optimizer state.
@@ -124,6 +126,14 @@ void FusedTrainer::try_out(const PreparedTask& task) {
 bool FusedTrainer::mixes_samples(const PreparedTask& task) const {
   const auto known = runnable_.find(task.graph.signature());
   return known != runnable_.end() && known->second.mixes_samples;
+}
+
+bool FusedTrainer::may_mix_samples(const PreparedTask& task) {
+  if (!task.spec.model_file) return false;
+  const std::string graph = task.graph.signature();
+  const auto known = evaluated_apart_.find(graph);
+  if (known != evaluated_apart_.end()) return !known->second;
+  return !evaluated_apart_.emplace(graph, fusion::evaluates_samples_apart(task.graph)).first->second;
 }
 
 void FusedTrainer::check_model(const PreparedTask& task, const fusion::Splits& splits) {

@@ -53,9 +53,9 @@ int FusedTrainer::planned_width(const PreparedTask& task) {
   return options_.config.width ? wanted_width() : std::max(1, budgeted(task).width);
 }
 
-fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) const {
+fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) {
   return {task.spec.order,          task.spec.drop_last, options_.config.seed, task.graph.fixed_batch,
-          task.graph.largest_batch, task.graph.limits,   mixes_samples(task)};
+          task.graph.largest_batch, task.graph.limits,   may_mix_samples(task)};
 }
 
 fusion::WayQuestion FusedTrainer::question(const PreparedTask& task, int width) {
@@ -137,7 +137,7 @@ MemoryNeed FusedTrainer::memory_need(const PreparedTask& task, const fusion::Low
   return needs_of(task, question(task, planned_width(task)), std::span(&lowering, 1)).front().need;
 }
 
-// What one of several ranks gained by itself it would wait for the others.
+// One of several ranks gains nothing by threads of its own: it waits for the others.
 std::unique_ptr<LentWays> FusedTrainer::lent_ways(const PreparedTask& task, const fusion::Lowering& own) {
   if (options_.group != nullptr) return nullptr;
   auto ways = std::make_unique<LentWays>(question(task, planned_width(task)), own, data_bytes(task), room());

@@ -171,6 +171,7 @@ struct Array::Impl {
   }
 
   Slot& slot(int index) {
+    static_cast<void>(running());
     if (index < 0 || index >= width) {
       throw Error(ErrorKind::kInternal, fmt::format("slot: found {}, wanted 0 to {}", index, width - 1));
     }
@@ -178,8 +179,27 @@ struct Array::Impl {
   }
 
   std::span<Slot> slots_of(int chunk) {
+    if (chunk < 0 || chunk >= running().groups()) {
+      throw Error(ErrorKind::kInternal, fmt::format("chunk: found {}, wanted 0 to {}", chunk, running().groups() - 1));
+    }
     return std::span(slots).subspan(static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk),
                                     static_cast<std::size_t>(lowering.chunk));
+  }
+
+  void check_step(int chunk, const Batch& batch, std::span<const double> rates, std::size_t losses) {
+    const auto slots_here = static_cast<std::size_t>(slots_of(chunk).size());
+    const auto parts_here = static_cast<int>(batch.parts.size());
+    const bool parted = std::all_of(batch.part_of.begin(), batch.part_of.end(),
+                                    [&](int part) { return part >= 0 && part < parts_here; });
+    if (parts_here > 0 && parted && (batch.part_of.empty() || batch.part_of.size() >= slots_here) &&
+        losses == phases.size() && (rates.empty() || rates.size() >= slots_here * all_groups())) {
+      return;
+    }
+    throw Error(ErrorKind::kInternal,
+                fmt::format("step: found {} parts of a batch, dealt to {} slots, {} rates and {} losses; wanted parts, "
+                            "one for each of {} slots, {} rates and {} losses",
+                            parts_here, batch.part_of.size(), rates.size(), losses, slots_here,
+                            slots_here * all_groups(), phases.size()));
   }
 
   // Groups of parameters, with that of parameters in no group.
@@ -357,6 +377,7 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
 }
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, std::span<at::Tensor> losses) {
+  impl_->check_step(chunk, batch, rates, losses.size());
   for (std::size_t p = 0; p < impl_->phases.size(); ++p) {
     if (has_turn(impl_->recipe, p, batch.place)) impl_->step(chunk, p, batch, rates, losses[p]);
   }

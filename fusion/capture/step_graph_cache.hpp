@@ -24,7 +24,8 @@ struct StepKey {
   [[nodiscard]] bool same_as(const StepKey& other) const;
 };
 
-/// Runs steps of one chunk: the first step of a key op by op, later ones from a graph. Not for two threads at once.
+/// Runs steps of one chunk: the first two steps of a key, and each thread's first, op by op, later ones from a graph.
+/// Not for two threads at once.
 class StepGraphCache {
  public:
   /// `lane`: null where nothing is captured; must outlive it. `why_not`: "" unless graphs can never be made.

@@ -34,7 +34,7 @@ class StepKernels {
   /// `n` rows of `all`, [N, ...] in one piece: those at order[begin .. begin + n), or at begin .. begin + n where
   /// `order` is undefined.
   [[nodiscard]] at::Tensor rows(const at::Tensor& all, std::int64_t n, const at::Tensor& order) const;
-  /// One optimizer step of every occupied slot, clipping included where slots may clip; as step().
+  /// One optimizer step of every slot that updates, clipping included where slots may clip; as step().
   void step(std::span<const ParameterSlots> parameters) const;
 
  private:

@@ -48,7 +48,7 @@ class CompiledModel::Borrowed {
     if (model.idle_.empty()) {
       mine_ = std::make_unique<Workspace>();
       mine_->learning = model.learning_.make_memory();
-      model.idle_.reserve(model.idle_.size() + 16);
+      model.idle_.reserve(static_cast<std::size_t>(++model.workspaces_));  // giving it back allocates nothing
     } else {
       mine_ = std::move(model.idle_.back());
       model.idle_.pop_back();
@@ -105,9 +105,10 @@ cpu::CompiledStage CompiledModel::compiled(std::optional<GradientUse> use, std::
 
 const cpu::CompiledStage& CompiledModel::plan_for(std::optional<GradientUse> use, std::int64_t n) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<const cpu::CompiledStage>& plan = plans_[{use, n}];
-  if (plan == nullptr) plan = std::make_unique<const cpu::CompiledStage>(compiled(use, n));
-  return *plan;
+  const std::pair<std::optional<GradientUse>, std::int64_t> key(use, n);
+  const auto known = plans_.find(key);
+  if (known != plans_.end()) return *known->second;
+  return *plans_.emplace(key, std::make_unique<const cpu::CompiledStage>(compiled(use, n))).first->second;
 }
 
 std::int64_t CompiledModel::workspace_bytes() {

@@ -76,6 +76,7 @@ class CompiledModel {
   std::mutex mutex_;
   std::map<std::pair<std::optional<GradientUse>, std::int64_t>, std::unique_ptr<const cpu::CompiledStage>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;
+  int workspaces_ = 0;  ///< Idle ones, and those that are lent.
 };
 
 }  // namespace hfta::fusion

@@ -73,7 +73,7 @@ class TorchPart final : public cpu::Part {
     for (const Weight& weight : part.graph.weights) wanted_.push_back(training && weight.trained);
     shared_ = program_.share({}, std::vector<at::Tensor>(wanted_.size()));
     const std::vector<double> hypers = hypers_of(part.graph);
-    outputs_ = outputs_for(examples_of(part, 0), hypers);
+    outputs_ = outputs_for_some(part, hypers);
     check_sizes(part, hypers);
     records_ =
         std::any_of(outputs_.begin(), outputs_.end(), [](const Output& output) { return output.has_gradient(); });
@@ -175,6 +175,16 @@ class TorchPart final : public cpu::Part {
       outputs.back().reaches = reached_from(result, inputs);
     }
     return outputs;
+  }
+
+  // Not every made-up index is one that the part can meet: where masks are of zeros, their count less one is below 0.
+  [[nodiscard]] std::vector<Output> outputs_for_some(const cpu::PartGraph& part, std::span<const double> hypers) const {
+    try {
+      return outputs_for(examples_of(part, 0), hypers);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+      return outputs_for(examples_of(part, 1), hypers);
+    }
   }
 
   // With other indices and masks; where there are no such, forward() will see.

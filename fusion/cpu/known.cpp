@@ -10,15 +10,10 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-bool takes_hyper(const Node& node) {
-  return std::any_of(node.args.begin(), node.args.end(),
-                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
-}
-
 // Whether the op by itself gives the same for the same arguments, in the graph's tensors alone.
 bool is_function(const Node& node) {
   const OpTraits* traits = op_traits(node.op);
-  return traits != nullptr && traits->draws == Draws::kNothing && traits->statistics.mean.empty() && !takes_hyper(node);
+  return traits != nullptr && traits->draws == Draws::kNothing && traits->statistics.mean.empty() && !has_hyper(node);
 }
 
 // What a call writes in place; kNoValue: nothing.

@@ -1,8 +1,10 @@
 #pragma once
 /// What calls read and make, told from their arguments and outputs alone.
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "fusion/graph.hpp"
@@ -32,6 +34,12 @@ void for_each_value(AnyArg& arg, Visit visit) {
   std::vector<ValueId> out;
   for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId id) { out.push_back(id); });
   return out;
+}
+
+/// Whether an argument is a hyperparameter, which may differ between slots.
+[[nodiscard]] inline bool has_hyper(const Node& node) {
+  return std::any_of(node.args.begin(), node.args.end(),
+                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
 }
 
 inline constexpr std::size_t kNobody = -1;

@@ -144,11 +144,6 @@ bool by_batch_statistics(const Node& node) {
          writes_statistics(node);
 }
 
-bool has_hyper(const Node& node) {
-  return std::any_of(node.args.begin(), node.args.end(),
-                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
-}
-
 bool makes_view(const Node& node) {
   if (is_number_op(node.op)) return false;
   const c10::OperatorHandle op = find_op(node);

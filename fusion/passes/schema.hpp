@@ -41,9 +41,6 @@ namespace hfta::fusion {
 /// not depend on the running ones.
 [[nodiscard]] bool by_batch_statistics(const Node& node);
 
-/// Whether an argument is a hyperparameter, which may differ between slots.
-[[nodiscard]] bool has_hyper(const Node& node);
-
 /// Values that may share memory, as sets with a representative each.
 class Aliases {
  public:

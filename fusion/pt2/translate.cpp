@@ -233,7 +233,9 @@ class Translator {
     const TensorMeta meta = tensor_meta_from(scope.graph["tensor_values"][name].at(json.place()));
     for (const SymInt& size : meta.sizes) {
       if (size.expression.empty() || data_dependent_symbol(size.expression).empty()) continue;
-      json.fail("the size of its result depends on the data, which differ between trials; select with a mask instead");
+      json.fail(
+          "the size of its result depends on the data, which differ between trials; where the mask is always the "
+          "same, make it a buffer, else multiply by it");
     }
     const ValueId value = add_value({name, batch_.symbols.shape(meta.sizes, json), meta.dtype});
     name_value(scope, name, value);

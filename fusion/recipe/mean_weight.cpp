@@ -33,6 +33,7 @@ const Node* computed_by(const Graph& graph, ValueId value) {
 struct CountedClasses {
   ValueId target;
   Arg ignored;
+  ValueId class_weight = kNoValue;
 };
 
 std::optional<CountedClasses> classes_of_mean(const Graph& graph, const Node& node) {
@@ -44,23 +45,46 @@ std::optional<CountedClasses> classes_of_mean(const Graph& graph, const Node& no
   const DType dtype = graph.values[static_cast<std::size_t>(id)].dtype;
   if (dtype != DType::kInt64 && dtype != DType::kUInt8) return std::nullopt;  // probabilities: nothing is ignored
   const Arg* weight = argument(node, "weight");
-  if (weight != nullptr && !std::holds_alternative<std::monostate>(*weight)) return std::nullopt;
+  const auto* class_weight = weight == nullptr ? nullptr : std::get_if<ValueId>(weight);
+  if (class_weight != nullptr && graph.values[static_cast<std::size_t>(*class_weight)].shape.size() != 1) {
+    return std::nullopt;
+  }
   const Arg* reduction = argument(node, "reduction");
   if (reduction != nullptr && *reduction != to_arg(Reduction::kMean)) return std::nullopt;
   const Arg* ignored = argument(node, "ignore_index");
-  return CountedClasses{id, ignored == nullptr ? Arg(kIgnored) : *ignored};
+  return CountedClasses{id, ignored == nullptr ? Arg(kIgnored) : *ignored,
+                        class_weight == nullptr ? kNoValue : *class_weight};
 }
 
 }  // namespace
+
+ValueId position_weight(GraphWriter& graph, ValueId target, const Arg& ignored, ValueId class_weight) {
+  const Shape shape = graph.shape(target);
+  const ValueId counted = graph.call("ne.Scalar", {target, ignored}, shape, DType::kBool);
+  const ValueId one = graph.call("to.dtype", {counted, graph.dtype()}, shape);
+  if (class_weight == kNoValue) return one;
+  const ValueId other = graph.call("eq.Scalar", {target, ignored}, shape, DType::kBool);
+  ValueId known = graph.call("masked_fill.Scalar", {target, other, std::int64_t{0}}, shape, graph.value(target).dtype);
+  if (graph.value(known).dtype != DType::kInt64) {
+    known = graph.call("to.dtype", {known, DType::kInt64}, shape, DType::kInt64);
+  }
+  const Shape classes = {graph.shape(class_weight).front(), 1};
+  const ValueId table =
+      graph.call("unsqueeze", {class_weight, std::int64_t{1}}, classes, graph.value(class_weight).dtype);
+  Shape column = shape;
+  column.push_back(1);
+  const ValueId rows = graph.call("embedding", {table, known}, column, graph.value(class_weight).dtype);
+  const ValueId weight = graph.call("squeeze.dim", {rows, std::int64_t{-1}}, shape, graph.value(class_weight).dtype);
+  return graph.map("mul.Tensor", {weight, one});
+}
 
 ValueId add_mean_weight(GraphWriter& graph, ValueId loss) {
   if (!graph.shape(loss).empty()) return kNoValue;
   const Node* node = computed_by(graph.graph(), loss);
   const auto classes = node == nullptr ? std::nullopt : classes_of_mean(graph.graph(), *node);
   if (!classes) return kNoValue;
-  const Shape shape = graph.shape(classes->target);
-  const ValueId counted = graph.call("ne.Scalar", {classes->target, classes->ignored}, shape, DType::kBool);
-  return reduced(graph, graph.call("to.dtype", {counted, graph.dtype()}, shape), Reduction::kSum);
+  return reduced(graph, position_weight(graph, classes->target, classes->ignored, classes->class_weight),
+                 Reduction::kSum);
 }
 
 }  // namespace hfta::fusion

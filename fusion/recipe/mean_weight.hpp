@@ -5,9 +5,12 @@
 
 namespace hfta::fusion {
 
+/// Adds the weight of every position of `target`, integers [N, ...]: 1, or its class's of `class_weight`, [C]
+/// (kNoValue: there is none); 0 where the target is `ignored`.
+[[nodiscard]] ValueId position_weight(GraphWriter& graph, ValueId target, const Arg& ignored, ValueId class_weight);
+
 /// Adds the weight of the batch's mean `loss`, a number, where the graph tells it: of a mean cross entropy, or negative
-/// log-likelihood, over classes, the number of targets that are not ignored. kNoValue where it does not: of another
-/// loss, or one with weights of classes.
+/// log-likelihood, over classes, the sum of position_weight(). kNoValue where it does not: of another loss.
 [[nodiscard]] ValueId add_mean_weight(GraphWriter& graph, ValueId loss);
 
 }  // namespace hfta::fusion

@@ -71,24 +71,6 @@ ValueId with_classes_second(GraphWriter& graph, ValueId output) {
   return graph.call("permute", {output, order}, permuted);
 }
 
-// 1 for every position that counts, or its class's weight.
-ValueId write_position_weight(const LossSite& site) {
-  GraphWriter& g = site.graph;
-  const Shape shape = g.shape(site.target);
-  const ValueId counted = g.call("ne.Scalar", {site.target, site.options.ignore_index}, shape, DType::kBool);
-  const ValueId one = g.call("to.dtype", {counted, g.dtype()}, shape);
-  if (site.class_weight == kNoValue) return one;
-  const ValueId ignored = g.call("eq.Scalar", {site.target, site.options.ignore_index}, shape, DType::kBool);
-  const ValueId known = g.call("masked_fill.Scalar", {site.target, ignored, std::int64_t{0}}, shape, DType::kInt64);
-  const auto classes = static_cast<std::int64_t>(site.options.class_weight.size());
-  const ValueId table = g.call("unsqueeze", {site.class_weight, std::int64_t{1}}, {classes, 1});
-  Shape column = shape;
-  column.push_back(1);
-  const ValueId rows = g.call("embedding", {table, known}, column);
-  const ValueId weight = g.call("squeeze.dim", {rows, std::int64_t{-1}}, shape);
-  return g.map("mul.Tensor", {weight, one});
-}
-
 // What an evaluation would find only after an epoch.
 void check_metrics(const Recipe& recipe, const Shape& output) {
   const std::optional<OutputKind> kind = info_of(recipe.loss).output;
@@ -120,7 +102,10 @@ class LossWriter {
       site_.pos_weight = add_constant(graph, "loss.pos_weight", recipe.loss_options.pos_weight, recipe.dtype);
     }
     site_.target = graph_.add_input("loss.target", target_shape(graph_, site_.output, targets), dtype);
-    if (counts_positions(recipe.loss)) site_.position_weight = write_position_weight(site_);
+    if (counts_positions(recipe.loss)) {
+      site_.position_weight =
+          position_weight(graph_, site_.target, recipe.loss_options.ignore_index, site_.class_weight);
+    }
   }
 
   void write_objective() {

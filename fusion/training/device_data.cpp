@@ -1,8 +1,11 @@
 // Data where steps take them from.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
@@ -85,9 +88,36 @@ at::ScalarType target_type(const Dataset& data, const Recipe& recipe) {
   return data.target.dtype() == DType::kInt64 ? at::kLong : scalar_type(recipe.dtype);
 }
 
+// A program that embeds this makes fields of its own.
+void check_holds(const Field& field, std::int64_t size) {
+  const SampleRows& rows = field.rows;
+  const std::int64_t stride = field.stride(), step = rows.step > 0 ? rows.step : stride;
+  std::int64_t listed = size, last = size - 1;
+  if (rows.chosen != nullptr) {
+    listed = std::min(size, std::ssize(*rows.chosen));
+    last = listed > 0 ? *std::max_element(rows.chosen->begin(), rows.chosen->end()) : -1;
+  }
+  const std::int64_t room = field.data.size() - rows.first - stride;
+  const bool fits = last < 0 || (room >= 0 && (step == 0 || last <= room / step));
+  if (listed == size && fits) return;
+  throw Error(ErrorKind::kConfig, fmt::format("data: {}: found {} numbers, wanted {} samples of {}",
+                                              printable(field.name), field.data.size(), size, stride));
+}
+
+void check_holds(const Dataset& data, std::size_t inputs, bool labelled) {
+  if (data.size < 0) throw Error(ErrorKind::kConfig, fmt::format("data: found {} samples", data.size));
+  if (data.inputs.size() > inputs) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("data: found {} inputs, the model takes {}", data.inputs.size(), inputs));
+  }
+  for (const Field& input : data.inputs) check_holds(input, data.size);
+  if (labelled) check_holds(data.target, data.size);
+}
+
 }  // namespace
 
 DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe, const at::Device& device) {
+  check_holds(data, graph.inputs.size(), info_of(recipe.loss).targets != Targets::kNone);
   DeviceData out;
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {
     out.inputs.push_back(to_device(data.inputs[i], data.size, input_type(graph, i), device));

@@ -297,30 +297,44 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
     if (!paused && pause()) paused = true;
     return paused.load();
   };
-  const auto asked = [&] { return asked_anywhere(array, once); };
   Runs runs(static_cast<std::size_t>(array.chunks()));
   array.for_each_chunk(
       [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
-  const bool at_hand = std::all_of(orders.begin(), orders.end(),
-                                   [&](const auto& entry) { return samples_in(entry.first, entry.second).at_hand(); });
-  if (array.shares_layers() || !at_hand || array.divides_batches()) {
-    train_in_step(array, runs, orders, asked);
-  } else {
-    array.for_each_chunk([&](int k) {
-      Run& run = *runs[static_cast<std::size_t>(k)];
-      while (run.at() < steps_per_epoch() && !asked_for_chunk(array, k, once)) run.step(nullptr);
-    });
+  const auto put_back = [&] {
+    for (const auto& run : runs) {
+      if (run != nullptr) run->pause();
+    }
+  };
+  try {
+    train(array, runs, orders, once);
+  } catch (...) {
+    try {
+      put_back();
+    } catch (const std::exception&) {  // the first failure is what is told
+    }
+    throw;
   }
   // Whoever was paused behind its last step waits for the evaluation; without one there is nothing to wait for.
   const bool trained = std::all_of(runs.begin(), runs.end(),
                                    [&](const auto& r) { return r == nullptr || r->at() == steps_per_epoch(); });
-  if (!trained || (validates() && asked())) {
-    for (const auto& run : runs) {
-      if (run != nullptr) run->pause();
-    }
+  if (!trained || (validates() && asked_anywhere(array, once))) {
+    put_back();
     return std::nullopt;
   }
   return finish(array, runs);
+}
+
+void Epochs::train(Array& array, Runs& runs, const Orders& orders, const Pause& pause) const {
+  const bool at_hand = std::all_of(orders.begin(), orders.end(),
+                                   [&](const auto& entry) { return samples_in(entry.first, entry.second).at_hand(); });
+  if (array.shares_layers() || !at_hand || array.divides_batches()) {
+    train_in_step(array, runs, orders, [&] { return asked_anywhere(array, pause); });
+  } else {
+    array.for_each_chunk([&](int k) {
+      Run& run = *runs[static_cast<std::size_t>(k)];
+      while (run.at() < steps_per_epoch() && !asked_for_chunk(array, k, pause)) run.step(nullptr);
+    });
+  }
 }
 
 std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {

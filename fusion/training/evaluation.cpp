@@ -11,7 +11,7 @@ namespace hfta::fusion {
 // Larger batches than training's make evaluation of small samples faster.
 std::int64_t evaluation_batch(const Recipe& recipe, const EpochOptions& options, std::int64_t elements) {
   if (options.fixed_batch > 0) return options.fixed_batch;
-  if (recipe.loss == Loss::kModel || options.mixes_samples) return recipe.batch_size;
+  if (recipe.loss == Loss::kModel || options.may_mix_samples) return recipe.batch_size;
   constexpr std::int64_t kElements = std::int64_t{1} << 20;
   const std::int64_t small = std::min<std::int64_t>(256, kElements / std::max<std::int64_t>(1, elements));
   const std::int64_t batch = std::max<std::int64_t>(recipe.batch_size, small);

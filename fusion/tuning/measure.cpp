@@ -271,7 +271,7 @@ class Autotuner {
   const MeasureOptions& options_;
   WayQuestion question_;
   StepTimer probe_;
-  MeasuredChoices choices_{{}, "measured", true};
+  MeasuredChoices choices_{{}, ChoiceOrigin::kMeasured, true};
   double budget_ = 0;  // seconds
 };
 
@@ -310,7 +310,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
                         const at::Device& device, const Clock& clock) {
   const std::vector<Lowering> plans =
       options.ways.empty() ? lowering_candidates(graph, recipe, options, device) : options.ways;
-  if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
+  if (options.slot_steps <= 0) return {{{plans.front(), 0}}, ChoiceOrigin::kNotMeasured};
   return Autotuner(graph, recipe, data, options, device, clock).run(plans);
 }
 

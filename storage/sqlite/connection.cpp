@@ -206,28 +206,30 @@ int copy_pages(sqlite3_backup* backup) {
 }  // namespace
 
 void Connection::copy_to(const std::filesystem::path& file) {
-  std::filesystem::path temporary = file;
-  temporary += ".tmp";
-  std::error_code error;
-  std::filesystem::remove(temporary, error);
-  {
-    Connection copy(temporary, true, true);
-    sqlite3_backup* backup = sqlite3_backup_init(copy.database_.get(), "main", database_.get(), "main");
-    if (backup == nullptr) copy.fail(sqlite3_errcode(copy.database_.get()));
-    wait_at_most(std::chrono::milliseconds(0));
-    const int stepped = copy_pages(backup);
-    wait_at_most(kPatience);
-    const int finished = sqlite3_backup_finish(backup);
-    if (stepped != SQLITE_DONE || finished != SQLITE_OK) {
-      std::filesystem::remove(temporary, error);
-      if (is_locked(stepped)) fail_with(path_, stepped, "", 0);
-      copy.fail(finished != SQLITE_OK ? finished : stepped);
-    }
-    copy.execute("PRAGMA journal_mode=DELETE");  // of a file that somebody set to WAL, one file is the whole copy
+  const std::filesystem::path target = std::filesystem::absolute(file);
+  const Folder folder(target.parent_path());
+  const std::string name = target.filename().string(), temporary = folder.new_file(name + ".tmp.").first;
+  try {
+    copy_into(target.parent_path() / temporary);
+    if (const int reason = folder.rename(temporary, name); reason != 0) fail_with(file, SQLITE_CANTOPEN, "", reason);
+  } catch (const Error&) {
+    folder.remove(temporary);
+    throw;
   }
-  std::filesystem::rename(temporary, file, error);
-  if (error) fail_with(file, SQLITE_CANTOPEN, "", error.value());
-  Folder(std::filesystem::absolute(file).parent_path()).sync();
+  folder.sync();
+}
+
+void Connection::copy_into(const std::filesystem::path& empty) {
+  Connection copy(empty, true, false);
+  sqlite3_backup* backup = sqlite3_backup_init(copy.database_.get(), "main", database_.get(), "main");
+  if (backup == nullptr) copy.fail(sqlite3_errcode(copy.database_.get()));
+  wait_at_most(std::chrono::milliseconds(0));
+  const int stepped = copy_pages(backup);
+  wait_at_most(kPatience);
+  const int finished = sqlite3_backup_finish(backup);
+  if (is_locked(stepped)) fail_with(path_, stepped, "", 0);
+  if (stepped != SQLITE_DONE || finished != SQLITE_OK) copy.fail(finished != SQLITE_OK ? finished : stepped);
+  copy.execute("PRAGMA journal_mode=DELETE");  // of a file that somebody set to WAL, one file is the whole copy
 }
 
 Query Connection::query(std::string_view sql) {

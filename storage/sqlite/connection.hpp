@@ -118,6 +118,7 @@ class Connection {
  private:
   Connection(std::filesystem::path path, std::unique_ptr<PrivateCopy> copy);
   void open(const std::filesystem::path& file, int flags);
+  void copy_into(const std::filesystem::path& empty);
 
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }

@@ -94,7 +94,7 @@ CREATE TRIGGER hfta_forget_trial AFTER DELETE ON trials BEGIN
   DELETE FROM hfta_trials WHERE trial_id = old.trial_id;
 END;
 )sql"};
-static_assert(std::size(kMigrations) == kSchemaVersion - 1);
+static_assert(std::size(kMigrations) == kNewestSchema - 1);
 
 // What is read and written of Optuna's tables; its others (heartbeats, artifacts, ...) may be absent.
 constexpr const char* kNeeded[] = {
@@ -177,13 +177,13 @@ int check_hfta(Connection& connection) {
   if (!query.next())
     refuse(connection, "damaged: the table hfta_meta is empty, wanted one row with the schema's number");
   const int found = query.small(0);
-  if (found > kSchemaVersion) {
+  if (found > kNewestSchema) {
     refuse(connection, fmt::format("found store schema {} (written by hfta-tune {}), wanted at most {}: use that or a "
                                    "newer hfta-tune",
-                                   found, printable(query.view(1)), kSchemaVersion));
+                                   found, printable(query.view(1)), kNewestSchema));
   }
   if (found < 1)
-    refuse(connection, fmt::format("damaged: found store schema {}, wanted 1 to {}", found, kSchemaVersion));
+    refuse(connection, fmt::format("damaged: found store schema {}, wanted 1 to {}", found, kNewestSchema));
   return found;
 }
 
@@ -195,7 +195,7 @@ Contents inspect(Connection& connection) {
   if (tables.empty()) return Contents::kEmpty;
   check_optuna(connection, tables);
   if (!tables.contains("hfta_meta")) return Contents::kOptuna;
-  return check_hfta(connection) < kSchemaVersion ? Contents::kEarlier : Contents::kHfta;
+  return check_hfta(connection) < kNewestSchema ? Contents::kEarlier : Contents::kHfta;
 }
 
 void complete_tables(Connection& connection) {
@@ -212,8 +212,8 @@ void complete_tables(Connection& connection) {
   } else {
     connection.execute(kFirstTables);
   }
-  for (; version < kSchemaVersion; ++version) connection.execute(kMigrations[version - 1]);
-  connection.query("INSERT OR REPLACE INTO hfta_meta VALUES (1, ?1, ?2)").bind(kSchemaVersion, HFTA_VERSION).run();
+  for (; version < kNewestSchema; ++version) connection.execute(kMigrations[version - 1]);
+  connection.query("INSERT OR REPLACE INTO hfta_meta VALUES (1, ?1, ?2)").bind(kNewestSchema, HFTA_VERSION).run();
   transaction.commit();
 }
 

@@ -6,9 +6,6 @@
 
 namespace hfta::storage {
 
-/// Number of the layout of the hfta_* tables that this program writes.
-inline constexpr int kSchemaVersion = kNewestSchema;
-
 /// What lies in an SQLite file.
 enum class Contents {
   kEmpty,    ///< No table at all.
@@ -19,10 +16,10 @@ enum class Contents {
 
 /// Looks at the tables and their versions; while another program is making Optuna's tables, waits for it. Throws
 /// Error{kStorage} for a schema that computes (see plain_schema.hpp), for a database of something else, for tables of
-/// another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for hfta_* tables newer than kSchemaVersion.
+/// another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for hfta_* tables newer than kNewestSchema.
 [[nodiscard]] Contents inspect(Connection& connection);
 
-/// Creates what is missing and lifts an earlier schema to kSchemaVersion, in one transaction. Before an earlier schema
+/// Creates what is missing and lifts an earlier schema to kNewestSchema, in one transaction. Before an earlier schema
 /// is lifted, the store is copied to `<store>.schema-<number>`.
 void complete_tables(Connection& connection);
 

@@ -23,7 +23,8 @@ KeptChoices sample() {
   fusion::Lowering alone;
   alone.channels_last = true;
   alone.threads_per_worker = 2;
-  return {{"cpu", "2.11", "graph", 8, 2}, {{{alone, 0.125}, {wide, 1.0 / 3}}, "measured", true}, 500};
+  return {
+      {"cpu", "2.11", "graph", 8, 2}, {{{alone, 0.125}, {wide, 1.0 / 3}}, fusion::ChoiceOrigin::kMeasured, true}, 500};
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ TEST_CASE("what was measured is remembered for its key alone") {
   cache.remember(kept);
   const auto found = cache.find(kept.key, 500);
   REQUIRE(found);
-  CHECK(found->choices.how == "remembered");
+  CHECK(found->choices.how == fusion::ChoiceOrigin::kRemembered);
   CHECK(found->slot_steps == 500);
   REQUIRE(found->choices.candidates.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -105,9 +106,10 @@ TEST_CASE("not measured is remembered as such") {
   const Folder folder;
   SystemFiles files;
   ChoiceCache cache(files, folder.path);
-  const KeptChoices none{{"cpu", "2.11", "graph", 8, 2}, {{{fusion::Lowering(), 0}}, "not measured"}, 0};
+  const KeptChoices none{
+      {"cpu", "2.11", "graph", 8, 2}, {{{fusion::Lowering(), 0}}, fusion::ChoiceOrigin::kNotMeasured}, 0};
   cache.remember(none);
-  CHECK(cache.find(none.key, 0)->choices.how == "not measured");
+  CHECK(cache.find(none.key, 0)->choices.how == fusion::ChoiceOrigin::kNotMeasured);
 }
 
 }  // namespace hfta::engine

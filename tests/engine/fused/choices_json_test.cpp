@@ -20,7 +20,7 @@ KeptChoices sample() {
   wide.workers = 2;
   wide.threads_per_worker = 3;
   return {{"cpu Some CPU", "2.11.0", "float32|sgd|mse|batch 8|0123456789abcdef", 16, 6},
-          {{{fusion::Lowering(), 0.1}, {wide, 1.0 / 3}}, "measured", true},
+          {{{fusion::Lowering(), 0.1}, {wide, 1.0 / 3}}, fusion::ChoiceOrigin::kMeasured, true},
           12345.5};
 }
 
@@ -34,7 +34,7 @@ TEST_CASE("choices come back from their JSON as they were") {
   REQUIRE(back);
   CHECK(back->key == kept.key);
   CHECK(back->slot_steps == kept.slot_steps);
-  CHECK(back->choices.how == "measured");
+  CHECK(back->choices.how == fusion::ChoiceOrigin::kMeasured);
   CHECK(back->choices.complete);
   REQUIRE(back->choices.candidates.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {

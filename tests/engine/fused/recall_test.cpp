@@ -85,7 +85,7 @@ TEST_CASE("an array runs as it did in the study so far") {
   CHECK(info.chunk == 2);
   const auto found = recorded_choices(info.choices_json), expected = recorded_choices(earlier);
   REQUIRE(found);
-  CHECK(found->choices.how == "recalled");
+  CHECK(found->choices.how == fusion::ChoiceOrigin::kRecalled);
   CHECK(found->key == expected->key);
   CHECK(place.trainer.open(params(16), 4, 0, never)->info().chunk == 1);  // another partition
   Place again;                                                            // what was recalled is recalled again

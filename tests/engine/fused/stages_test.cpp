@@ -179,10 +179,10 @@ TEST_CASE("stages are neither timed nor remembered, and nothing that was timed f
   const Folder folder;
   const auto how = [](Rank& rank) { return recorded_choices(rank.trainer.choose(kParams, 1000, never))->choices.how; };
   OneOfTwo whole({}, folder.path);
-  CHECK(how(whole) == "measured");
+  CHECK(how(whole) == fusion::ChoiceOrigin::kMeasured);
   for (int time = 0; time < 2; ++time) {
     OneOfTwo rank({kStaged}, folder.path);
-    CHECK(how(rank) == "not measured");
+    CHECK(how(rank) == fusion::ChoiceOrigin::kNotMeasured);
     rank.trainer.divide(kParams, {plan_of_stages(2).division, {plan_of_stages(2)}, 4}, never);
     CHECK(rank.trainer.division(kParams)->chosen == plan_of_stages(2).division);
     const std::vector<MeasuredWay> ways = rank.trainer.measure(kParams, never);
@@ -191,7 +191,7 @@ TEST_CASE("stages are neither timed nor remembered, and nothing that was timed f
     CHECK_FALSE(ways.front().why_not.empty());
   }
   OneOfTwo again({}, folder.path);
-  CHECK(how(again) == "remembered");
+  CHECK(how(again) == fusion::ChoiceOrigin::kRemembered);
 }
 
 TEST_CASE("a trial that is too large for one rank fits into stages of several") {

@@ -337,6 +337,12 @@ TEST_CASE("what is filled up in evaluation must not depend on what it is filled 
   CHECK_THROWS_WITH(check_whole_batches(task, graph, odd, "test", true),
                     Catch::StartsWith("c.yaml:9: data: found 3 samples in the test set, wanted a multiple of 2") &&
                         Catch::EndsWith("a sample's output depends on the others"));
+  graph.fixed_batch = 0;
+  CHECK_NOTHROW(check_whole_batches(task, graph, odd, "test", true));
+  graph.limits.smallest = 2;
+  CHECK_THROWS_WITH(check_whole_batches(task, graph, odd, "test", true),
+                    Catch::Contains("found 3 samples in the test set, wanted another number or data.batch_size: the "
+                                    "last batch would be of 1, the model takes at least 2 samples, and a"));
 }
 
 }  // namespace hfta::engine

@@ -255,6 +255,8 @@ TEST_CASE("the model's own mean over classes counts the targets that are not ign
                     {"nll_loss_nd", {none, mean}},
                     {"nll_loss", {}, DType::kInt64, true},
                     {"cross_entropy_loss", {none, sum}, DType::kInt64, false, none, false},
+                    {"cross_entropy_loss", {ValueId{6}}},  // weights of classes
+                    {"nll_loss_nd", {ValueId{6}, mean}, DType::kUInt8, true},
                     {"cross_entropy_loss", {ValueId{0}}, DType::kInt64, false, none, false},
                     {"cross_entropy_loss", {}, DType::kFloat32, false, none, false},
                     {"mse_loss", {}, DType::kFloat32, false, none, false}}));
@@ -264,7 +266,9 @@ TEST_CASE("the model's own mean over classes counts the targets that are not ign
   model.values.push_back({"target", {kBatch}, tried.target});
   model.values.push_back({"mean", {}, DType::kFloat32});
   model.values.push_back({"loss", {}, DType::kFloat32});
+  model.values.push_back({"class_weight", {3}, DType::kFloat32});
   model.inputs.push_back(3);
+  model.inputs.push_back(6);
   std::vector<Arg> args = {ValueId{1}, ValueId{3}};
   args.insert(args.end(), tried.more.begin(), tried.more.end());
   model.nodes.push_back({"aten::" + tried.op, args, {4}, "body", "net.py:5"});
@@ -287,6 +291,9 @@ TEST_CASE("the model's own mean over classes counts the targets that are not ign
   const auto comparison = std::find_if(evaluated.nodes.begin(), evaluated.nodes.end(), compares);
   REQUIRE(comparison != evaluated.nodes.end());
   CHECK(comparison->args == std::vector<Arg>{ValueId{3}, tried.ignored});
+  const bool weighed = !tried.more.empty() && tried.more.front() == Arg(ValueId{6});
+  const auto takes = [](const Node& node) { return node.op == "aten::embedding"; };
+  CHECK(std::any_of(evaluated.nodes.begin(), evaluated.nodes.end(), takes) == weighed);
 }
 
 TEST_CASE("a weight of the loss's shape weighs every element of it", "[losses]") {

@@ -65,12 +65,12 @@ TEST_CASE("samples that are mixed are seen behind weights that begin as zeros, a
   CHECK(check_runnable(plain.graph, plain.recipe, trial(plain, 0).hyper, data, at::kCPU).mixes_samples);
 }
 
-TEST_CASE("where samples are mixed, evaluation has the batches of the training", "[runnable]") {
+TEST_CASE("where samples may be mixed, evaluation has the batches of the training", "[runnable]") {
   Recipe recipe;
   recipe.batch_size = 6;
   EpochOptions options;
   CHECK(evaluation_batch(recipe, options, 12) == 256);
-  options.mixes_samples = true;
+  options.may_mix_samples = true;
   CHECK(evaluation_batch(recipe, options, 12) == 6);
   options.fixed_batch = 4;
   CHECK(evaluation_batch(recipe, options, 12) == 4);

@@ -78,7 +78,7 @@ TEST_CASE("measuring stays in its budget") {
   CHECK(count(1) == 1);
   CHECK(count(1e9) > 5);
   const MeasuredChoices none = measure(model.graph, model.recipe, data, {8, 2, 0, 0.02}, at::kCPU, clock);
-  CHECK(none.how == "not measured");
+  CHECK(none.how == ChoiceOrigin::kNotMeasured);
   CHECK(none.best_for(8).lowering.chunk == 1);
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("golden: a new store has Optuna's very tables, and ours of this schema
   const auto optuna_tables = layout(file, "NOT LIKE '%hfta%'");
   CHECK(optuna_tables.size() > 50);
   CHECK(optuna_tables == layout(golden(optunas, "optuna-5.0.sql"), "NOT LIKE '%hfta%'"));
-  // If this fails, the schema has changed: raise kSchemaVersion, add a migration and a golden file of the new number.
+  // If this fails, the schema has changed: raise kNewestSchema, add a migration and a golden file of the new number.
   CHECK(layout(file, "LIKE '%hfta%'") == layout(golden(same, "hfta-4.sql"), "LIKE '%hfta%'"));
   for (const char* name : {"hfta-1.sql", "hfta-2.sql", "hfta-3.sql"}) {
     const TempFolder lifted;
