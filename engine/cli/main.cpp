@@ -12,6 +12,8 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/error.hpp"
@@ -117,6 +119,20 @@ void keep_standard_streams() {
   }
 }
 
+// MKL ends a process whose working folder was deleted.
+void leave_deleted_folder() {
+  std::error_code error;
+  static_cast<void>(std::filesystem::current_path(error));
+  if (error) std::filesystem::current_path("/", error);
+}
+
+int tell_internal(const std::exception& error) {
+  // LibTorch appends a backtrace behind the first line.
+  const std::string_view what = error.what();
+  tell("internal error: " + std::string(what.substr(0, what.find('\n'))));
+  return exit_code(ErrorKind::kInternal);
+}
+
 int run(const Words& words) {
   try {
     return dispatch(words);
@@ -126,11 +142,14 @@ int run(const Words& words) {
   } catch (const std::bad_alloc&) {
     tell("out of memory");
     return exit_code(ErrorKind::kDevice);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) return tell_internal(error);
+    tell(
+        "the system has no thread left for this; a limit of this user's or container's processes or memory (ulimit -u, "
+        "ulimit -v, pids.max) may be the reason");
+    return exit_code(ErrorKind::kDevice);
   } catch (const std::exception& error) {
-    // LibTorch appends a backtrace behind the first line.
-    const std::string_view what = error.what();
-    tell("internal error: " + std::string(what.substr(0, what.find('\n'))));
-    return exit_code(ErrorKind::kInternal);
+    return tell_internal(error);
   }
 }
 
@@ -153,6 +172,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   hfta::engine::keep_standard_streams();
+  hfta::engine::leave_deleted_folder();
   hfta::engine::keep_freed_memory();
   return hfta::engine::run({argv + 1, argv + argc});
 }

@@ -111,7 +111,7 @@ void ProgressView::draw() {
   std::vector<std::string> lines;
   if (last_) lines = status_lines(*last_, columns() - 1);
   const std::vector<std::string> now = activity_lines(kQuietSeconds);
-  if (!now.empty()) lines.push_back(join(now, "; ").substr(0, static_cast<std::size_t>(std::max(4, columns() - 1))));
+  if (!now.empty()) lines.push_back(cut_line(join(now, "; "), columns() - 1));
   std::string text = lines_ > 0 ? fmt::format("\x1b[{}F", lines_) : "";
   for (const std::string& line : lines) text += line + "\x1b[K\n";
   write(text + "\x1b[J");

@@ -1,12 +1,12 @@
 // hfta-tune CONFIG.yaml, hfta-tune resume
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/faults.hpp"
 #include "base/files.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "engine/cli/activity.hpp"
 #include "engine/cli/commands.hpp"
@@ -26,6 +27,7 @@
 #include "engine/driver/driver.hpp"
 #include "engine/driver/lease.hpp"
 #include "engine/driver/leftovers.hpp"
+#include "engine/driver/strategy.hpp"
 #include "engine/driver/study.hpp"
 #include "engine/report/report.hpp"
 #include "storage/checkpoints.hpp"
@@ -120,10 +122,6 @@ RunStarted run_started(const StudyConfig& config, const std::vector<std::string>
   return {config.study, config.storage, config.objectives, devices, resumed};
 }
 
-std::size_t physical_memory() {
-  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
-}
-
 int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Fleet& fleet, const std::atomic<int>& stop,
           Speech speech) {
   SystemClock clock;
@@ -143,9 +141,9 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
   ProgressView view(clock, activities);
   EventLines lines(speech, &view);
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), clock);
-  DriverDependencies seams{store, trainers, *workers, clock, states, lines, stop, faults};
-  seams.state_memory = physical_memory() / 4;
-  Driver driver(config, seams);
+  DriverDependencies dependencies{store, trainers, *workers, clock, states, lines, stop, faults};
+  dependencies.state_memory = usable_memory() / 4;
+  Driver driver(config, dependencies);
   const Outcome outcome = driver.run();
   view.clear();
   if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete, speech);
@@ -178,6 +176,8 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   }
   Fleet fleet = make_fleet(config, cache_folder());
   if (stop.load() != 0) return 128 + stop.load();
+  const search::History prior = stored ? search::History() : read_prior(config);
+  if (!stored) check_draws(config, prior);
   if (!store) store = storage::open_store(config.storage, storage::OpenMode::kCreate);
   if (!lease) take();
   const Trainer& trainer = *fleet.trainers.front();
@@ -187,7 +187,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   if (stored) {
     store->update(continued(*stored, config, origin, files));
   } else {
-    store->create(new_record(config, origin, files, read_prior(config)));
+    store->create(new_record(config, origin, files, prior));
   }
   tell_notes(files.models);
   tell_start(config, fleet, !stored);
@@ -195,14 +195,17 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   return drive(config, *store, *lease, fleet, stop, speech);
 }
 
+// A text that YAML reads as itself, whatever it has of YAML's own signs.
+std::string yaml_text(const std::string& text) { return nlohmann::json(text).dump(); }
+
 // The config under another name, where --fresh asks for one.
 StudyConfig load_fresh(const fs::path& file, std::vector<Override>& overrides) {
   StudyConfig config = load_config(file, overrides);
   const std::unique_ptr<Store> store = storage::open_store_if_made(config.storage, storage::OpenMode::kReadOnly);
   if (!store || !store->find(config.study)) return config;
-  overrides.push_back({"study", fresh_name(*store, config.study)});
-  overrides.push_back(
-      {"storage", storage::absolute_store(config.storage)});  // beside the old one, not in a file of its own
+  overrides.push_back({"study", yaml_text(fresh_name(*store, config.study))});
+  // Beside the old one, not in a file of its own.
+  overrides.push_back({"storage", yaml_text(storage::absolute_store(config.storage))});
   return load_config(file, overrides);
 }
 

@@ -430,6 +430,34 @@ TEST_CASE("--fresh begins a new study beside the old one") {
   CHECK_THAT(place.run({"digits.yaml", "--fresh"}).out, Catch::StartsWith("study digits-3:"));
 }
 
+TEST_CASE("--fresh takes a name of any signs as it is") {
+  for (const std::string name : {"run #2", "#first", "%x", "@home", "{}", "[1]", "a: b", "it's \"so\""}) {
+    CAPTURE(name);
+    const Workplace place;
+    const std::string study = nlohmann::json(name).dump();
+    place.write("digits.yaml", with(kHyperband, "study: digits", "study: " + study));
+    REQUIRE(place.run({"digits.yaml"}).code == 0);
+    CHECK_THAT(place.run({"digits.yaml", "--fresh", "--trials", "9"}).out, Catch::StartsWith("study " + name + "-2:"));
+    CHECK(report(place, name + "-2")["trials"].size() == 9);
+  }
+}
+
+TEST_CASE("where no configuration meets the constraints, or there is nothing to begin from, no study is made") {
+  const Workplace place;
+  place.write("digits.yaml", std::string(kHyperband) + "constraints: ['lr > 1000']\n");
+  const Finished impossible = place.run({"digits.yaml"});
+  CHECK(impossible.code == 2);
+  CHECK_THAT(impossible.err, Catch::Contains("digits.yaml: constraints: found none among"));
+  const std::string tpe = with(with(kHyperband, "method: hyperband", "method: tpe"),
+                               "hyperband: {min_epochs: 1, max_epochs: 9, eta: 3}\n", "");
+  place.write("digits.yaml", tpe + "warm_start: {study: old, storage: nowhere.db}\n");
+  const Finished absent = place.run({"digits.yaml"});
+  CHECK(absent.code == 2);
+  CHECK_THAT(absent.err, Catch::Contains("warm_start: storage: found no store nowhere.db"));
+  place.write("digits.yaml", kHyperband);
+  CHECK(place.run({"digits.yaml"}).code == 0);
+}
+
 TEST_CASE("an edited config goes on only where that changes no result") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
