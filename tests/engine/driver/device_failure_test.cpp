@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,17 @@ void fail_at(StudyFixture& study, const std::string& call, int at, int& calls) {
 }
 
 const char* const kCalls[] = {"admit", "insert", "extract", "clear", "resize"};
+
+// Files are named "trial-3.epoch-9. ...": with several epochs of a trial, or one, as time goes.
+std::set<std::string> trials_with_weights(const StudyFixture& study) {
+  std::set<std::string> trials;
+  for (const auto& entry : std::filesystem::directory_iterator(study.checkpoints / "finished")) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t first = name.find_first_of("0123456789");
+    trials.insert(name.substr(first, name.find_first_not_of("0123456789", first) - first));
+  }
+  return trials;
+}
 
 }  // namespace
 
@@ -83,6 +95,23 @@ TEST_CASE("a device may fail while trials are moved, and none of them is lost") 
   CHECK(study.table() == whole.table());
   CHECK(study.world.tests == whole.world.tests);
   CHECK(study.recorder.notes.size() == (calls >= at ? 1 : 0));
+}
+
+TEST_CASE("a trial whose weights are lost as it ends is trained again for them") {
+  const int at = GENERATE(range(1, 24));
+  const bool best = GENERATE(true, false);
+  CAPTURE(at, best);
+  StudyConfig config = random_config(8);
+  config.select_best = best;
+  config.keep = 8;
+  config.width = 2;
+  StudyFixture whole(config), study(config);
+  (void)whole.run(2);
+  int calls = 0;
+  fail_at(study, "extract", at, calls);
+  CHECK(study.run(2).stopped_by == 0);
+  CHECK(study.table() == whole.table());
+  CHECK(trials_with_weights(study).size() == 8);
 }
 
 TEST_CASE("memory may run out while trials are moved, and none of them is lost") {
