@@ -97,7 +97,7 @@ struct Stopping {
 
 /// The rungs of asha and sha: epochs after which a trial is judged, the last of them max_epochs.
 [[nodiscard]] std::vector<int> asha_rungs(const StoppingOptions& options);
-/// The draws [first, end) that each cap added which the study ever had, ascending: those that asha and sha compare.
+/// The draws [first, end) that each cap added which the study ever had, ascending: those that rungs compare.
 /// Throws Error{kConfig} where there is none, or they do not ascend from 1.
 [[nodiscard]] std::vector<std::pair<int, int>> draws_by_cap(const std::vector<int>& run_caps);
 /// The epochs after which `bands` judges, ascending, below max_epochs: min_epochs * eta^i, or with max_iter

@@ -160,8 +160,10 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
     // The scheduler heard a finite value for this epoch once; it can only be told that the trial is gone.
     const bool caught_up = e.trained == e.recorded;
     e.decision = caught_up ? std::exchange(e.due, search::Decision::kContinue) : search::Decision::kContinue;
-    if (!told.failure.empty()) e.decision = search::Decision::kStop;
-    if (!told.failure.empty()) strategy_.scheduler->fail(draw);
+    if (!told.failure.empty()) {
+      e.decision = search::Decision::kStop;
+      strategy_.scheduler->fail(draw);
+    }
     return told;
   }
   trial(draw).epochs.push_back({report.epoch, of_objectives(report.metrics, config_.objectives)});

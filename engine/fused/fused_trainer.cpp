@@ -156,6 +156,7 @@ std::string FusedTrainer::graph_key(const PreparedTask& task) {
 
 FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Clock& clock)
     : options_(options),
+      cores_(usable_cores()),
       cuda_graphs_(fusion::cuda_graphs(device())),
       files_(files),
       clock_(clock),
@@ -164,7 +165,7 @@ FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Cl
 
 int FusedTrainer::threads() const {
   if (options_.threads) return *options_.threads;
-  const int all = options_.config.threads.value_or(usable_cores());
+  const int all = options_.config.threads.value_or(cores_);
   return std::max(1, all / options_.sharers);
 }
 

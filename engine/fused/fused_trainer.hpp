@@ -163,6 +163,7 @@ class FusedTrainer : public RankTrainer {
   [[nodiscard]] int threads() const;
 
   TrainerOptions options_;
+  int cores_;  ///< usable_cores(), which reads files.
   fusion::CudaGraphs cuda_graphs_;
   Files& files_;
   const Clock& clock_;

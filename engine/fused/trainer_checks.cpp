@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "engine/fused/fused_trainer.hpp"
 #include "engine/fused/inputs.hpp"
@@ -21,14 +20,14 @@ namespace hfta::engine {
 namespace {
 
 // More threads than a few per core only wait for one another; thousands take minutes to start.
-void check_threads(const StudyConfig& config) {
+void check_threads(const StudyConfig& config, int cores) {
   constexpr int kMostPerCore = 8;
-  const int most = kMostPerCore * usable_cores();
+  const int most = kMostPerCore * cores;
   if (config.threads && *config.threads > most) {
     throw Error(
         ErrorKind::kConfig,
         fmt::format("array.threads: found {}, wanted auto or at most {}, {} for each of this machine's {} cores",
-                    *config.threads, most, kMostPerCore, usable_cores()));
+                    *config.threads, most, kMostPerCore, cores));
   }
   int named = 0;
   for (const std::string& device : config.devices) {
@@ -37,7 +36,7 @@ void check_threads(const StudyConfig& config) {
   if (named <= most) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("array.device: found {} threads, wanted at most {}, {} for each of this machine's {} cores",
-                          named, most, kMostPerCore, usable_cores()));
+                          named, most, kMostPerCore, cores));
 }
 
 // What slots own whatever they do: weights, gradients and optimizer state.
@@ -57,7 +56,7 @@ void FusedTrainer::check(const trials::Params& params) {
   const PreparedTask task = prepare(params);
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
-  check_threads(options_.config);
+  check_threads(options_.config, cores_);
   check_divided(task);
   const Budgeted budget = budgeted(task);
   check_budget(task, budget);

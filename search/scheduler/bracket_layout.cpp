@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "search/scheduler/bracket.hpp"
+#include "search/stopping.hpp"
 
 namespace hfta::search {
 namespace {
@@ -54,10 +55,7 @@ BracketLayout::BracketLayout(const HyperbandOptions& options, std::vector<int> r
     run_caps.push_back(static_cast<int>(std::min(pass_size_, kMost)));
   }
   Segment next;
-  for (const int cap : run_caps) {
-    const int least = std::max(1, next.first);
-    if (cap < least) throw Error(ErrorKind::kConfig, fmt::format("run_cap: found {}, wanted at least {}", cap, least));
-    if (cap == next.first) continue;
+  for (const auto& [first, cap] : draws_by_cap(run_caps)) {
     next.end = cap;
     segments_.push_back(next);
     const BracketPosition last = find(next, cap - 1).place;

@@ -119,11 +119,7 @@ TEST_CASE("a population comes to the same when a device fails while trials are m
   CAPTURE(call, at);
   study.config.width = 4;
   int calls = 0;
-  study.world.before_call = [&](const std::string& device, const std::string& name) {
-    if (device != "fake:0") return;
-    if (name == call) ++calls;
-    if (calls >= at) throw Error(ErrorKind::kDevice, device + ": fell off the bus");
-  };
+  study.fail_at(call, at, calls);
   CHECK(study.run(2).stopped_by == 0);
   CHECK(study.table() == undisturbed.table());
 }

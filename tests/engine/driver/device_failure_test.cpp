@@ -17,15 +17,6 @@ using trials::State;
 
 namespace {
 
-// From the first device's `at`-th such call on, it throws at whatever it is asked, as a GPU does.
-void fail_at(StudyFixture& study, const std::string& call, int at, int& calls) {
-  study.world.before_call = [&calls, call, at](const std::string& device, const std::string& name) {
-    if (device != "fake:0") return;
-    if (name == call) ++calls;
-    if (calls >= at) throw Error(ErrorKind::kDevice, device + ": fell off the bus");
-  };
-}
-
 const char* const kCalls[] = {"admit", "insert", "extract", "clear", "resize"};
 
 // Files are named "trial-3.epoch-9. ...": with several epochs of a trial, or one, as time goes.
@@ -90,7 +81,7 @@ TEST_CASE("a device may fail while trials are moved, and none of them is lost") 
   StudyFixture whole(config), study(config);
   (void)whole.run(2);
   int calls = 0;
-  fail_at(study, call, at, calls);
+  study.fail_at(call, at, calls);
   CHECK(study.run(2).stopped_by == 0);
   CHECK(study.table() == whole.table());
   CHECK(study.world.tests == whole.world.tests);
@@ -108,7 +99,7 @@ TEST_CASE("a trial whose weights are lost as it ends is trained again for them")
   StudyFixture whole(config), study(config);
   (void)whole.run(2);
   int calls = 0;
-  fail_at(study, "extract", at, calls);
+  study.fail_at("extract", at, calls);
   CHECK(study.run(2).stopped_by == 0);
   CHECK(study.table() == whole.table());
   CHECK(trials_with_weights(study).size() == 8);

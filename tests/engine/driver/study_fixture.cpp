@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/driver/study.hpp"
 #include "storage/stores/stores.hpp"
@@ -115,6 +116,14 @@ int StudyFixture::run_in_pieces(int rounds, int devices, bool keep_checkpoints) 
     }
     if (!keep_checkpoints) fs::remove_all(checkpoints / "running");
   }
+}
+
+void StudyFixture::fail_at(const std::string& call, int at, int& calls) {
+  world.before_call = [&calls, call, at](const std::string& device, const std::string& name) {
+    if (device != "fake:0") return;
+    if (name == call) ++calls;
+    if (calls >= at) throw Error(ErrorKind::kDevice, device + ": fell off the bus");
+  };
 }
 
 std::vector<trials::Trial> StudyFixture::trials() { return open()->trials(config.study); }

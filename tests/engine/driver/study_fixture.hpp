@@ -68,6 +68,9 @@ class StudyFixture {
   Outcome run(int devices = 1);
   /// Runs until the study is finished, stopping after every `rounds` rounds. Returns the number of runs.
   int run_in_pieces(int rounds, int devices, bool keep_checkpoints);
+  /// From the first device's `at`-th call of that name on, it throws at whatever it is asked, as a GPU does; the calls
+  /// are counted in `calls`, which must outlive the runs.
+  void fail_at(const std::string& call, int at, int& calls);
   /// Everything that a study comes to, as text: compared between runs.
   [[nodiscard]] std::string table();
   [[nodiscard]] std::vector<trials::Trial> trials();
