@@ -15,7 +15,7 @@ namespace hfta {
 namespace {
 
 struct Unit {
-  std::string_view name;  ///< In small letters.
+  std::string_view name;  ///< The name in small letters.
   double bytes;
 };
 constexpr double kKibi = 1024, kKilo = 1000;

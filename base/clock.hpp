@@ -27,8 +27,8 @@ class SystemClock final : public Clock {
   }
 };
 
-/// The wall time of its making, carried on by the clock that only goes forward: whatever the wall clock does meanwhile,
-/// two times that are taken from this differ by what has passed.
+/// A clock that starts at the wall time of its construction and goes on by seconds(): two times that are taken from it
+/// differ by what has passed, whatever the wall clock does meanwhile.
 class RunClock final : public Clock {
  public:
   /// `clock` must outlive this.

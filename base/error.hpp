@@ -7,7 +7,7 @@
 
 namespace hfta {
 
-/// What went wrong, coarse enough to decide the process's exit code (shown) or a trial's fate.
+/// Kind of failure, coarse enough to decide the process's exit code (shown) or a trial's fate.
 enum class ErrorKind {
   kConfig,    ///< Usage, configuration, a model or data file that cannot be used (2).
   kStorage,   ///< The study store or a checkpoint cannot be read or written (3).

@@ -21,19 +21,19 @@ class Files {
   virtual ~Files() = default;
   /// The whole file. Throws if it is absent or larger than `limit` bytes.
   [[nodiscard]] virtual std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) = 0;
-  /// A regular file is there.
+  /// True if a regular file is there.
   [[nodiscard]] virtual bool exists(const std::filesystem::path& path) = 0;
   /// Replaces `path`, a file or nothing, so that after a crash it holds either the old bytes or the new, never a
   /// mixture: temporary file, fsync, rename, fsync of the folder. Missing parent folders are made.
   virtual void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) = 0;
-  /// Absent is no error.
+  /// Removes a file; an absent one is no error.
   virtual void remove(const std::filesystem::path& path) = 0;
   /// Names (not paths) of the regular files in a folder, sorted; empty if the folder is absent.
   [[nodiscard]] virtual std::vector<std::string> list(const std::filesystem::path& folder) = 0;
 };
 
 /// The machine's own files. Writing reaches the faults "file-written", "file-synced", "file-renamed" and
-/// "folder-synced". A full disk is told with what was needed and what is left.
+/// "folder-synced". The error for a full disk says what was needed and what is left.
 ///
 /// Without a root, paths are the user's: links are followed, and what is read may be a pipe. With one, they lie below
 /// it and are ours, in a place where others may meddle (see Folder): no link below the root is followed, no pipe waited

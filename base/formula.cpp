@@ -23,7 +23,7 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 |
 
 }  // namespace
 
-// By recursive descent, from what binds loosest to what binds tightest.
+// A recursive-descent parser, from the operators that bind loosest to those that bind tightest.
 class Formula::Parser {
  public:
   explicit Parser(Formula& out) : out_(out), text_(out.text_) {}

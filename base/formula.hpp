@@ -13,7 +13,7 @@ namespace hfta {
 /// doubles: a division by zero gives what IEEE 754 says. A value type; immutable.
 class Formula {
  public:
-  /// What a formula reads.
+  /// A name that a formula reads.
   struct Term {
     std::string name;
     bool mean = false;  ///< mean(name): the mean, and not the sum.
@@ -25,7 +25,7 @@ class Formula {
   [[nodiscard]] static Formula parse(const std::string& text);
 
   [[nodiscard]] const std::string& text() const { return text_; }
-  /// In the order in which they first occur, each once.
+  /// The terms in the order in which they first occur, each once.
   [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
   [[nodiscard]] double value(const std::function<double(const Term&)>& of) const;
 

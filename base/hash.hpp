@@ -1,5 +1,5 @@
 #pragma once
-/// FNV-1a (64 bits): spreads names and sees that a file is another one; no defence against intent.
+/// FNV-1a (64 bits), to spread names and to notice that a file has changed; no defence against deliberate collisions.
 
 #include <cstddef>
 #include <cstdint>

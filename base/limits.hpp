@@ -1,5 +1,5 @@
 #pragma once
-/// What of the machine this process may use. `root`: where proc/ and sys/ lie.
+/// The memory and cores that this process may use. `root`: the folder that holds proc/ and sys/.
 
 #include <cstdint>
 #include <filesystem>

@@ -7,8 +7,8 @@
 
 namespace hfta {
 
-/// The mean of `values`, at least one; of equal ones exactly their value. Where the sum of huge values is no number,
-/// that of their shares is one.
+/// The mean of `values`, at least one; of equal values it is exactly their value. Where the sum of huge values is not
+/// finite, the values are divided by their number before they are added.
 [[nodiscard]] inline double mean_of(std::span<const double> values) {
   const auto n = static_cast<double>(values.size());
   const double first = values.front();

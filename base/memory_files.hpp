@@ -14,7 +14,7 @@ class MemoryFiles final : public Files {
  public:
   /// `faults` must outlive it.
   explicit MemoryFiles(const Faults& faults) : faults_(&faults) {}
-  /// From now on; not while another thread calls. Files stay.
+  /// Replaces the faults from now on; not while another thread calls. Files stay.
   void use(const Faults& faults) { faults_ = &faults; }
 
   [[nodiscard]] std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) override;

@@ -7,7 +7,7 @@
 
 namespace hfta {
 
-/// Tells the processor that this is a loop which looks whether another thread has written something.
+/// Tells the processor that this loop waits for another thread to write something.
 inline void pause_in_loop() {
 #if defined(__x86_64__)
   _mm_pause();

@@ -9,7 +9,7 @@
 
 namespace hfta {
 
-/// What a stream of random numbers is for; part of its key, so that no two uses share numbers.
+/// Purpose of a stream of random numbers; part of its key, so that no two uses share numbers.
 enum class Stream : std::uint32_t {
   kSample = 1,
   kInit = 2,

@@ -38,7 +38,7 @@ bool is_still(const fs::path& folder, const Descriptor& open) {
          by_name.st_dev == by_number.st_dev && by_name.st_ino == by_number.st_ino;
 }
 
-// Folders of this user's processes that were killed: the kernel gave their locks back.
+// Removes folders of this user's processes that were killed: the kernel gave their locks back.
 void sweep(const fs::path& place, const std::string& name) {
   std::error_code ignored;
   for (fs::directory_iterator entry(place, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
@@ -57,7 +57,7 @@ void sweep(const fs::path& place, const std::string& name) {
 TemporaryFolder::TemporaryFolder(const std::string& name, const fs::path& wanted_place) {
   const fs::path place = wanted_place.empty() ? place_of_folders() : wanted_place;
   sweep(place, name);
-  // Between being made and being locked it may be taken for a dead process's: then another one is made.
+  // Before the folder is locked, another process may take it for a dead one's: then another one is made.
   do {
     std::string pattern = (place / (name + kPattern)).string();
     if (::mkdtemp(pattern.data()) == nullptr) {

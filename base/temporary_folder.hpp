@@ -1,5 +1,5 @@
 #pragma once
-/// A folder for the moment.
+/// A temporary folder.
 
 #include <filesystem>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace hfta {
 
-/// Removed with everything in it when this goes; one whose process was killed, when the next of its name is made there.
+/// A folder that is deleted with its contents on destruction or, after a kill, when the next of its name is made there.
 class TemporaryFolder {
  public:
-  /// Throws Error{kStorage} if it cannot be made. `name`: how its name begins, for who finds it after a crash.
+  /// Throws Error{kStorage} if it cannot be made. `name`: how its name begins, for whoever finds it after a crash.
   /// `place`: the folder to make it in; "": in memory where that is possible.
   explicit TemporaryFolder(const std::string& name, const std::filesystem::path& place = {});
   ~TemporaryFolder();
@@ -21,7 +21,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
-  Descriptor lock_;  ///< Of the folder itself: held as long as the process lives.
+  Descriptor lock_;  ///< The open folder, locked to show other processes that it is in use.
 };
 
 }  // namespace hfta

@@ -52,7 +52,7 @@ struct CodeRange {
   char32_t first, last;
 };
 
-// What a terminal obeys, or does not show: it may hide or turn round the text beside it.
+// Characters that a terminal obeys or does not show: they may hide or reverse the text beside them.
 constexpr CodeRange kObeyed[] = {
     {0x00, 0x1f},       {0x7f, 0x9f},         // C0, DEL, C1
     {0xad, 0xad},       {0x61c, 0x61c},       // soft hyphen, Arabic letter mark
@@ -67,7 +67,7 @@ bool is_obeyed(char32_t code) {
                      [code](const CodeRange& range) { return code >= range.first && code <= range.last; });
 }
 
-// Of ASCII and of its full-width forms, which some spreadsheets take for the same.
+// Checks ASCII and its full-width forms, which some spreadsheets take for the same.
 bool begins_formula(char32_t code) {
   constexpr std::u32string_view kStarts = U"=+-@\uff1d\uff0b\uff0d\uff20";
   return kStarts.find(code) != std::u32string_view::npos;
@@ -80,7 +80,7 @@ bool is_number(std::string_view text) {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-// Of ASCII.
+// Changes ASCII letters alone.
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),

@@ -26,12 +26,12 @@ namespace hfta {
 /// UTF-8 become \xNN, byte by byte. Everything that goes to a screen from outside passes through this. Idempotent.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// The same, and of a text that is longer than `most` bytes only its beginning and how long it is: what a file says may
-/// be as large as the file.
+/// printable() of at most the first `most` bytes; a text that was cut ends with its length ("... (N bytes)"). Text from
+/// a file may be as large as the file.
 [[nodiscard]] std::string excerpt(std::string_view text, std::size_t most = 80);
 
-/// The same for a cell of a table that spreadsheets open: text that one would take for a formula gets an apostrophe in
-/// front, which spreadsheets do not show. Text that is a number stays as it is.
+/// printable() for a cell of a table that spreadsheets open: text that one would take for a formula gets an apostrophe
+/// in front, which spreadsheets do not show. Text that is a number stays as it is.
 [[nodiscard]] std::string spreadsheet_cell(std::string_view text);
 
 }  // namespace hfta

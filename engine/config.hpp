@@ -26,10 +26,10 @@ namespace hfta::engine {
 
 /// `model: {file: ...}`: an exported model and the options of its import.
 struct ModelFile {
-  std::string name;  ///< As the config has it: relative to its folder, or absolute.
+  std::string name;  ///< Path as the config has it: relative to its folder, or absolute.
   std::filesystem::path file;
   fusion::ImportOptions import;
-  std::string evaluation_name;  ///< Like `name`; "": evaluation has no file of its own.
+  std::string evaluation_name;  ///< Path of evaluation's file, like `name`; "": it has no file of its own.
   std::filesystem::path evaluation_file;
   bool evaluation_by_training = false;  ///< model.evaluation: training_graph
 };
@@ -50,10 +50,10 @@ struct TaskSpec {
 /// The metric that counts a trial's trained parameters; recorded where it is an objective.
 inline constexpr const char* kParameterCount = "parameters";
 
-/// A run_cap that no study comes to: of one that only its budget ends.
+/// A run_cap that no study reaches. Studies that only their budget ends have it.
 inline constexpr int kEndless = 1'000'000'000;
 
-/// What a study may use, over all of its runs; what is unset has no limit.
+/// Limits on what a study uses over all of its runs. A member that is unset sets no limit.
 struct Budget {
   std::optional<double> seconds;
   std::optional<std::int64_t> epochs;  ///< Trial-epochs.
@@ -62,7 +62,7 @@ struct Budget {
 /// An earlier study whose trials a method that learns begins with.
 struct WarmStart {
   std::string study;
-  std::string storage;  ///< As StudyConfig::storage.
+  std::string storage;  ///< URL of its store, like StudyConfig::storage.
 };
 
 /// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.
@@ -70,9 +70,9 @@ struct Override {
   std::string key_path, value;
 };
 
-/// What `method: auto` stands for in a study.
+/// The method that `method: auto` stands for in a study.
 struct AutoChoice {
-  std::vector<Override> keys;  ///< As a config would have them: method, and early_stopping where it is chosen, too.
+  std::vector<Override> keys;  ///< The keys that a config would have: method, and early_stopping if it is chosen, too.
   std::string reason;          ///< "10 configurations are too few to learn from"; "": not known any more.
   /// "auto chose method: sobol, because ..."
   [[nodiscard]] std::string text() const;
@@ -82,7 +82,7 @@ struct AutoChoice {
 struct MemoryBudget {
   std::optional<std::int64_t> limit;  ///< Bytes of each device that arrays may hold; unset: auto.
   fusion::MemoryPolicy policy = fusion::MemoryPolicy::kAuto;
-  std::optional<fusion::Compression> compression = {};  ///< Of policy compress: as every trial's recipe has it.
+  std::optional<fusion::Compression> compression = {};  ///< Set for policy compress; every trial's recipe has the same.
   bool given = false;                                   ///< The config has the section: what it leads to is shown.
 };
 
@@ -94,20 +94,20 @@ struct StudyConfig {
   std::uint64_t seed = 0;
   std::string method = "random";  ///< A name of search::methods().
   search::MethodOptions method_options;
-  std::optional<AutoChoice> choice;              ///< Where the config has `method: auto`, or none.
+  std::optional<AutoChoice> choice;              ///< Set if the config has `method: auto` or no method.
   std::vector<search::Stopping> early_stopping;  ///< Rules that hold together; max_epochs is the task's.
-  std::optional<int> run_cap;                    ///< Configurations.
+  std::optional<int> run_cap;                    ///< Most configurations to try.
   trials::Repetitions repetitions;
   Budget budget;
-  std::optional<double> target;  ///< The metric's value with which the study ends; only of one objective.
+  std::optional<double> target;  ///< Value of the metric that ends the study; only with one objective.
   trials::Objectives objectives = {{}};
-  bool select_best = false;  ///< metric: {select: best}; only of one objective.
-  trials::Space space;       ///< What a trial has: the parameters searched, then `repetitions`' axes.
-  std::vector<search::Constraint> constraints;          ///< That every drawn configuration meets.
-  std::map<std::string, trials::ParamValue> otherwise;  ///< What ${name} is where that parameter does not apply.
+  bool select_best = false;                     ///< metric: {select: best}; only with one objective.
+  trials::Space space;                          ///< A trial's parameters: those searched, then `repetitions`' axes.
+  std::vector<search::Constraint> constraints;  ///< Every drawn configuration meets them.
+  std::map<std::string, trials::ParamValue> otherwise;  ///< Values of ${name} where that parameter does not apply.
   std::set<std::string> shape_changing;                 ///< Parameters that split trials into partitions.
   std::set<std::string> padded;  ///< Parameters that say how much of its tensors a trial uses (an adapter's rank).
-  std::vector<trials::Params> points;  ///< Tried first.
+  std::vector<trials::Params> points;  ///< Configurations that are tried first.
   std::optional<WarmStart> warm_start;
   int keep = 10;
   std::optional<int> width;                     ///< array.width; unset: auto
@@ -119,8 +119,8 @@ struct StudyConfig {
   Divide divide = Divide::kAuto;                ///< array.divide
   MemoryBudget memory;
   std::vector<std::string> warnings;
-  std::string text;                 ///< As read, for the store's snapshot.
-  std::vector<Override> overrides;  ///< That it was read with.
+  std::string text;                 ///< The config's text as read, for the store's snapshot.
+  std::vector<Override> overrides;  ///< The overrides that the config was read with.
   std::string normalized;           ///< JSON of everything that affects results; an edited config is compared with it.
 
   /// The task of a trial. Throws Error{kConfig} with the place if the parameters do not fit.
@@ -130,9 +130,9 @@ struct StudyConfig {
   [[nodiscard]] bool follows_results() const;
   /// "hidden=64, batch=32": the shape-changing parameters of a trial.
   [[nodiscard]] std::string partition(const trials::Params& params) const;
-  /// Those of `params` that split trials into partitions.
+  /// The members of `params` that split trials into partitions.
   [[nodiscard]] trials::Params splitting(const trials::Params& params) const;
-  /// Whether trials have no single order.
+  /// Whether the study has several objectives, so that its trials have no single order.
   [[nodiscard]] bool has_several_objectives() const { return objectives.size() > 1; }
   /// `space` without the repetitions' axes: what a sampler draws from.
   [[nodiscard]] trials::Space searched() const;
@@ -152,12 +152,12 @@ struct StudyConfig {
 /// Reads and checks a config: syntax, keys, types, ranges, ${} references, layer shapes for every combination of
 /// shape-changing values (up to 256). Touches no other file and no device. Throws Error{kConfig}, one line:
 /// `file:line: key: found X, wanted Y`.
-/// `begun`: of a study that goes on, what `method: auto` stood for when it was begun; it is not chosen anew.
+/// `begun`: for a study that is resumed, what `method: auto` stood for when it was begun; it is not chosen again.
 [[nodiscard]] StudyConfig load_config(const std::filesystem::path& file, const std::vector<Override>& overrides,
                                       const std::optional<AutoChoice>& begun = std::nullopt);
 
-/// The same for a text that a store holds. `file` is the file that the text was read from: messages and the study's
-/// default name use its name, and relative paths start from its folder. The file need not exist any more.
+/// Reads and checks a config's text that a store holds. `file` is the file that the text was read from: messages and
+/// the study's default name use its name, and relative paths start from its folder. The file need not exist any more.
 [[nodiscard]] StudyConfig parse_config(const std::string& text, const std::filesystem::path& file,
                                        const std::vector<Override>& overrides,
                                        const std::optional<AutoChoice>& begun = std::nullopt);

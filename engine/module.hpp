@@ -18,17 +18,17 @@ namespace hfta::engine {
 struct TrainerOptions {
   StudyConfig config;
   std::string device;               ///< "cpu", "cuda:0"
-  std::string label;                ///< Names it among the study's trainers: "cuda:0", or "cpu:1" of several.
+  std::string label;                ///< Name among the study's trainers: "cuda:0", or "cpu:1" if several use the CPU.
   int sharers = 1;                  ///< Number of trainers on that CPU, which divide its memory.
   std::filesystem::path data_root;  ///< Folder of the built-in data.
   std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
-  std::optional<int> threads = {};  ///< Of the CPU; unset: the config's, or all, divided by `sharers`.
-  std::vector<int> cpus = {};       ///< That its threads keep to: those of a NUMA node; empty: any.
+  std::optional<int> threads = {};  ///< Number of CPU threads; unset: the config's, or all, divided by `sharers`.
+  std::vector<int> cpus = {};       ///< CPUs that its threads keep to: those of a NUMA node; empty: any.
   /// Ranks that train this trainer's arrays together, as array.divide says; null: it trains them alone.
   std::shared_ptr<fusion::Collectives> group = nullptr;
 };
 
-/// What the module exports under the C name `hfta_torch_module`.
+/// The functions that the module exports under the C name `hfta_torch_module`.
 struct TorchModule {
   std::string torch_version;
   /// Resolves each of "auto", "cpu", "cpu:3", "cuda", "cuda:1", "all" to devices, in that order; those of the CPU may

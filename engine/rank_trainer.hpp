@@ -1,5 +1,5 @@
 #pragma once
-/// What a device of several ranks asks of each of them, beside what a trainer is asked.
+/// The interface of one rank of a device that has several: a trainer with further calls.
 
 #include <optional>
 #include <span>
@@ -33,14 +33,14 @@ class RankTrainer : public Trainer {
   [[nodiscard]] virtual RankTimes rank_times(const trials::Params& params, int width, bool batches) = 0;
   /// Times the exchange of the gradients of that many slots. All ranks call it at once.
   [[nodiscard]] virtual double exchange_seconds(const trials::Params& params, int width) = 0;
-  /// The seconds of a step in which the ranks share an array of that width so, over some steps. All ranks call it at
+  /// The seconds of a step, over `steps` steps, of an array of that width that is shared by `division`. All call it at
   /// once, and get about the same.
   [[nodiscard]] virtual double tried_seconds(const trials::Params& params, int width, const Division& division,
                                              int steps) = 0;
   /// How long a timing should take, in seconds: a seventh of a fiftieth of the work ahead, as there are up to four
   /// sizes and three plans to time; 0.02 at least and 0.25 at most.
   [[nodiscard]] virtual double window(const trials::Params& params) = 0;
-  /// From now on arrays of the partition are shared so. The machine remembers it, unless `pause` says that measuring
+  /// Shares the partition's arrays by `plans` from now on. The machine remembers it, unless `pause` says that measuring
   /// was cut short, or the way to run was recalled, which is the study's and not what this machine would choose.
   virtual void divide(const trials::Params& params, const RankPlans& plans, const Pause& pause) = 0;
 };

@@ -71,9 +71,9 @@ class TrainerArray {
 
 /// A model file that trials of the study train.
 struct ModelFacts {
-  std::string file;                 ///< As the config names it.
+  std::string file;                 ///< The file's name in the config.
   std::string fingerprint;          ///< Changes with every byte of the model.
-  std::string torch_version;        ///< Of the torch that exported it.
+  std::string torch_version;        ///< Version of the torch that exported it.
   std::vector<std::string> inputs;  ///< "x: float32 [N, 1, 8, 8]"
   std::int64_t fixed_batch = 0;     ///< The only batch size that the model runs with; 0: any.
   std::vector<std::string> notes;   ///< Facts that a user should know about the model, a line each.
@@ -89,7 +89,7 @@ struct DataFacts {
 /// The memory that arrays of a partition are predicted to need, in bytes.
 struct MemoryNeed {
   std::int64_t slot = 0;         ///< Per slot: trained weights, buffers and optimizer state; gradients where kept.
-  std::int64_t activations = 0;  ///< Per working slot, besides: what a batch's forward and backward are computed in.
+  std::int64_t activations = 0;  ///< Per working slot, besides: buffers of a batch's forward and backward.
   std::int64_t shared = 0;       ///< Held once for all slots: weights, kept features and, on a GPU, the data.
 
   /// The need of `width` slots, `working` of which work at a time.
@@ -109,44 +109,44 @@ struct MemoryNeed {
 struct DeviceFacts {
   std::string name;         ///< "cpu", "cuda:1"
   std::int64_t memory = 0;  ///< Bytes; 0: unknown.
-  double speed = 1;         ///< Of training, relative to the other devices, in a common unit; above 0.
-  /// Slots that keep it busy: more train no sooner than one after another. Unset: as many as there may be.
+  double speed = 1;         ///< Training speed, in a unit that all devices share; above 0.
+  /// Number of slots that keep it busy: further slots save no time. Unset: every further slot helps.
   std::optional<int> busy_slots = {};
-  int threads = 0;             ///< Of the CPU: what it trains with, and may lend when it is idle; 0: it lends none.
-  std::vector<int> cpus = {};  ///< That these keep to; empty: any.
+  int threads = 0;             ///< CPU threads that it trains with, and may lend when it is idle; 0: it lends none.
+  std::vector<int> cpus = {};  ///< CPUs that these threads keep to; empty: any.
 };
 
 /// A group of parameters with numbers of its own.
 struct GroupPlan {
-  std::vector<std::string> params;  ///< Its patterns.
-  std::int64_t parameters = 0;      ///< Trained ones.
+  std::vector<std::string> params;  ///< Patterns for the names of its parameters.
+  std::int64_t parameters = 0;      ///< Number of its trained parameters.
 };
 
-/// What becomes of layers whose weights are frozen.
+/// How layers whose weights are frozen are run.
 struct FeaturePlan {
   bool shared = false;                ///< They run once for each sample, for all trials; their results are kept.
-  std::int64_t samples = 0;           ///< Of all sets.
-  std::int64_t bytes_per_sample = 0;  ///< Of the results.
-  std::int64_t budget = 0;            ///< Bytes that may be kept,
-  std::int64_t kept_bytes = 0;        ///< and will be.
-  std::int64_t weight_bytes = 0;      ///< Of the frozen weights, held once for all arrays.
-  std::string prevented;              ///< What keeps frozen layers from it, and what to do about it; "": nothing does.
+  std::int64_t samples = 0;           ///< Number of samples in all sets.
+  std::int64_t bytes_per_sample = 0;  ///< Size of one sample's results.
+  std::int64_t budget = 0;            ///< Bytes of results that may be kept.
+  std::int64_t kept_bytes = 0;        ///< Bytes of results that will be kept.
+  std::int64_t weight_bytes = 0;      ///< Size of the frozen weights, held once for all arrays.
+  std::string prevented;              ///< Why frozen layers are not shared, and what to do about it; "": they are.
 };
 
 /// One way to run a partition's arrays, beside others that need another amount of memory.
 struct MemoryWay {
-  std::string lowering;  ///< As MeasuredWay::lowering.
+  std::string lowering;  ///< Text of the lowering, like MeasuredWay::lowering.
   MemoryNeed need;
   int working = 1;    ///< The most slots that work at a time.
   int width = 0;      ///< The most slots that fit, of those wanted; 0: not even one does.
-  bool open = false;  ///< Arrays may run so: the fastest of those that may is chosen.
+  bool open = false;  ///< Arrays may run this way: of all such ways the fastest is chosen.
 };
 
 /// How a partition's arrays keep to a limit.
 struct MemoryPlan {
   std::int64_t limit = 0;       ///< Bytes.
   bool plenty = true;           ///< The first way fits as well as any: nothing is gained by another.
-  std::vector<MemoryWay> ways;  ///< From the one that needs most to ever more frugal ones.
+  std::vector<MemoryWay> ways;  ///< All ways, from the one that needs most memory on down.
 };
 
 /// The array that a partition would get.
@@ -154,11 +154,11 @@ struct PartitionPlan {
   int width = 0;                                  ///< Recommended number of slots for many waiting trials.
   std::int64_t parameters = 0;                    ///< Trained parameters of one trial.
   std::int64_t frozen = 0;                        ///< Parameters that are not trained, held once for all trials.
-  std::vector<GroupPlan> groups;                  ///< Of the optimizer; the other parameters are in none.
+  std::vector<GroupPlan> groups;                  ///< The optimizer's groups; other parameters are in none.
   std::optional<ModelFacts> model;                ///< Set if the model came from a file.
   std::optional<ModelFacts> evaluation;           ///< Set if evaluation has a file of its own.
-  std::optional<MemoryNeed> memory;               ///< Of the way that is tried first. Unset: unknown.
-  std::optional<MemoryPlan> budget;               ///< Unset: unknown.
+  std::optional<MemoryNeed> memory;               ///< Need of the way that is tried first; unset: unknown.
+  std::optional<MemoryPlan> budget;               ///< How arrays keep to the limit; unset: unknown.
   int working = std::numeric_limits<int>::max();  ///< The most slots that work at a time: few on a CPU.
   std::map<std::string, std::string> lowerings;   ///< Op path -> lowering, where known without training.
   std::optional<FeaturePlan> features;  ///< Unset: no layers are frozen, or keeping their results would not pay.
@@ -175,7 +175,7 @@ struct MeasuredWay {
   double slot_step_seconds = 0;   ///< Time of a training step of an array of the planned width, divided by its slots.
   double samples_per_second = 0;  ///< Trial-samples.
   bool chosen = false;            ///< It is the fastest; arrays of that width will run this way.
-  std::string note = {};          ///< What of the model it runs otherwise than the rest, naming ops; "": nothing.
+  std::string note = {};          ///< Ops of the model that it runs otherwise than the rest; "": none.
   std::string why_not = {};       ///< Why nothing was timed: `lowering` names what cannot run here; "" if it was timed.
 };
 
@@ -199,7 +199,7 @@ class Trainer {
   /// measuring. Returns "", or one line for the user if that is impossible: another machine, another LibTorch.
   [[nodiscard]] virtual std::string recall(const std::string& partition, const std::string& choices_json) = 0;
   /// The predicted time of a training step of an array of that many slots, from what was measured when an array of the
-  /// partition was opened here; nullopt: nothing was.
+  /// partition was opened here; nullopt: nothing was measured.
   [[nodiscard]] virtual std::optional<double> step_seconds(const std::string& /*partition*/, int /*slots*/) const {
     return std::nullopt;
   }

@@ -16,10 +16,10 @@
 
 namespace hfta::fusion {
 
-/// What was done for a set.
+/// Counts of what was done for a set.
 struct FeatureCounts {
-  std::int64_t samples = 0;     ///< In the set.
-  std::int64_t kept = 0;        ///< Of them, those whose features are kept once they are computed: the set's first.
+  std::int64_t samples = 0;     ///< Samples of the set.
+  std::int64_t kept = 0;        ///< Samples whose features are kept once they are computed: the first of the set.
   std::int64_t computed = 0;    ///< Samples that went through the prefix so far, with those that went again.
   std::int64_t kept_bytes = 0;  ///< Room that is taken, whether it is filled yet or not.
 };
@@ -49,7 +49,7 @@ class FeatureModel {
 /// The features of one set of samples.
 class FeatureSet final : public SampleSource {
  public:
-  /// `inputs`: of the whole model, on a CPU. `room`: bytes that may be kept.
+  /// `inputs`: inputs of the whole model, on a CPU. `room`: bytes that may be kept.
   FeatureSet(std::shared_ptr<FeatureModel> model, std::span<const SampleArray> inputs, std::int64_t size,
              std::int64_t room);
   ~FeatureSet() override;

@@ -21,11 +21,11 @@ struct MeasureOptions {
   int width = 1;                    ///< Widest array that will be opened.
   int threads = 1;                  ///< Cores to use; on a GPU, chunks that may run side by side.
   double slot_steps = 0;            ///< Training steps of single slots that are expected to follow.
-  double budget_share = 0.02;       ///< Of the predicted time of those steps, spent on measuring at most.
+  double budget_share = 0.02;       ///< Largest share of the predicted time of those steps to spend on measuring.
   std::function<bool()> stop = {};  ///< Called between candidates: true ends measuring with the results so far.
   std::shared_ptr<StepGraphBackend> graphs = nullptr;  ///< The backend of the arrays that will run.
-  std::vector<Lowering> ways = {};                     ///< What to time, in this order; empty: lowering_candidates().
-  /// What was found for a graph of the same ops, of other sizes; null: nothing. A way that was clearly slower there
+  std::vector<Lowering> ways = {};                     ///< Ways to time, in this order; empty: lowering_candidates().
+  /// Choices measured for a graph of the same ops with other sizes; null: none. A way that was clearly slower there
   /// than the fastest is not timed, provided that the first candidate takes about as long as it did there.
   const MeasuredChoices* alike = nullptr;
 };
@@ -44,7 +44,7 @@ struct MeasureOptions {
                                       const MeasureOptions& options, const at::Device& device, const Clock& clock);
 
 /// Mean seconds of a wave of training steps by that lowering (Measured::wave_seconds), over about `window` seconds:
-/// what a device gives that others use as well. Of `options` width, threads and graphs count. Throws what an Array
+/// what a device gives that others use as well. Only width, threads and graphs of `options` count. Throws what an Array
 /// throws.
 [[nodiscard]] double sustained_wave_seconds(const Graph& graph, const Recipe& recipe, const DeviceData& data,
                                             const MeasureOptions& options, const Lowering& lowering, double window,
@@ -53,7 +53,7 @@ struct MeasureOptions {
 /// How the ranks of a group share some steps of an array.
 struct SharedSteps {
   Collectives& group;
-  std::vector<int> parts = {};  ///< By which they divide batches (fusion::share_of_batch); empty: they do not.
+  std::vector<int> parts = {};  ///< How they divide batches (fusion::share_of_batch); empty: they do not.
   int steps = 1;
 };
 /// Mean seconds of a step until all ranks have made theirs. Each has an array of options.width slots: the same ones

@@ -27,9 +27,9 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
   [[nodiscard]] virtual std::uint64_t size() const = 0;
-  /// Copies those from `at` on. Throws Error{kConfig} for a file that ends before them or cannot be read.
+  /// Copies the bytes from `at` on. Throws Error{kConfig} for a file that ends before them or cannot be read.
   virtual void read(std::uint64_t at, std::span<std::byte> out) const = 0;
-  /// All of them, for as long as the source lives; nullptr: they lie in a file.
+  /// All bytes, for as long as the source lives; nullptr: they lie in a file.
   [[nodiscard]] virtual const std::byte* memory() const { return nullptr; }
   /// Throws Error{kConfig} for a file that is not what it was when it was opened.
   virtual void check_unchanged() const {}
@@ -51,10 +51,10 @@ class Numbers {
 
   [[nodiscard]] std::int64_t size() const { return size_; }
   [[nodiscard]] NumberType type() const { return type_; }
-  /// What they are taken for: float32, float64 or int64, which hold every value of the stored type (but float64 not
+  /// The type they are used as: float32, float64 or int64, which hold every value of the stored type (but float64 not
   /// every integer beyond 2^53).
   [[nodiscard]] DType dtype() const { return dtype_; }
-  /// The first of them; nullptr: they lie in a file.
+  /// The first number; nullptr: the numbers lie in a file.
   [[nodiscard]] const std::byte* memory() const;
   /// Copies numbers from `begin` on, as stored, in this machine's order of bytes. Throws as ByteSource::read.
   void read(std::int64_t begin, std::span<std::byte> out) const;

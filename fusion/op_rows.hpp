@@ -33,7 +33,7 @@ enum class Rows {
   kRecurrent,  ///< Samples are dimension 0 or 1, by its argument `batch_first`; those of states, dimension 1.
 };
 
-/// Of "aten::conv2d" or "aten::relu_", schema name and overload; kUnknown for ops that are in no row.
+/// How an op treats samples, by schema name and overload ("aten::relu_"); kUnknown for ops that are in no row.
 [[nodiscard]] Rows rows_of(const std::string& op);
 
 /// All names of the rows, without overload: for tests.

@@ -19,14 +19,14 @@ namespace hfta::fusion {
 
 enum class OpClass {
   kPointwise,      ///< Element by element: mul, relu, where; also copies and changes of dtype.
-  kReduction,      ///< Along dimensions: sum, softmax, cumsum, sort.
-  kView,           ///< The same memory with other sizes: reshape, slice.
+  kReduction,      ///< Computed along dimensions: sum, softmax, cumsum, sort.
+  kView,           ///< A view of the same memory with other sizes: reshape, slice.
   kRearrangement,  ///< Elements put elsewhere: cat, pad, gather, scatter, index.
-  kProduct,        ///< Of matrices and tensors: linear, einsum, cdist.
-  kAlgebra,        ///< Of matrices: inverse, qr, solve.
+  kProduct,        ///< Products of matrices and tensors: linear, einsum, cdist.
+  kAlgebra,        ///< Matrix algebra: inverse, qr, solve.
   kTransform,      ///< Fourier transforms: fft_rfft2, stft.
-  kConvolution,    ///< And its transposes, im2col.
-  kPool,           ///< And resampling: max_pool2d, upsample_bilinear2d, grid_sampler.
+  kConvolution,    ///< Convolutions, their transposes, im2col.
+  kPool,           ///< Pooling and resampling: max_pool2d, upsample_bilinear2d, grid_sampler.
   kNorm,           ///< batch_norm, layer_norm.
   kAttention,      ///< scaled_dot_product_attention.
   kRecurrent,      ///< Layers and cells: lstm, gru_cell.
@@ -43,8 +43,8 @@ enum class Draws {
   kNoise,
   kBernoulli,  ///< Zeros and ones: a one with probability `p`, or with the probability that the input's element gives.
   kUniform,    ///< Numbers from `from` to `to`, or from 0 to 1.
-  kNormal,     ///< Of mean `mean`, or 0.
-  kExponential,  ///< Of rate `lambd`.
+  kNormal,     ///< Normal numbers of mean `mean`, or 0.
+  kExponential,  ///< Exponential numbers of rate `lambd`.
   kOther,        ///< Another distribution, whose mean is not used: randint, multinomial, cauchy.
 };
 
@@ -65,17 +65,17 @@ enum class InitRule {
   kGates,       ///< Uniform by the hidden size: recurrent layers.
   kNormal,      ///< N(0, 1): tables of embeddings.
   kIdentity,    ///< Scales are one, shifts zero; running variances one, means zero: norms.
-  kAttention,   ///< As torch.nn.MultiheadAttention.
+  kAttention,   ///< Drawn as torch.nn.MultiheadAttention does.
 };
 
 /// What is known about the elements of a call's result.
 enum class Elements {
   kComputed,
-  kMoved,     ///< Those of its first argument, elsewhere or of another type: permute, reshape, to.
-  kRepeated,  ///< Those of its first argument, some of them more than once: expand, tile.
+  kMoved,     ///< Elements of its first argument, elsewhere or of another type: permute, reshape, to.
+  kRepeated,  ///< Elements of its first argument, some of them more than once: expand, tile.
 };
 
-/// Running statistics of a norm by the batch's own ones.
+/// How a norm updates its running statistics by those of the batch.
 struct RunningStatistics {
   std::string_view mean, variance;  ///< Arguments: the buffers, or None; "": the op keeps none.
   std::string_view momentum;        ///< Argument: the share of the batch's statistics in the new ones.
@@ -102,7 +102,7 @@ struct OpTraits {
   Elements elements = Elements::kComputed;
   std::optional<double> constant = {};  ///< Every element that it gives is this number,
   std::string_view constant_of = {};    ///< or this argument.
-  bool default_type = false;            ///< Of torch's default type, unless the argument `dtype` says another.
+  bool default_type = false;            ///< It gives torch's default type, unless the argument `dtype` says another.
 
   std::string_view table = {}, indices = {};  ///< Arguments of a lookup: the rows, and the integers that choose rows.
   std::string_view classes = {};  ///< Argument of a loss: classes, of which those of `ignore_index` are left out.
@@ -112,7 +112,7 @@ struct OpTraits {
   std::string_view arguments = {};
 };
 
-/// Of "aten::conv2d" or "aten::add_.Tensor", schema name and overload; null if a model may not use the op. For good.
+/// Traits of an op, by schema name and overload ("aten::add_.Tensor"); null if a model may not use it. Never freed.
 [[nodiscard]] const OpTraits* op_traits(const std::string& op);
 
 /// Why op_traits() has no entry, as a message for the user.

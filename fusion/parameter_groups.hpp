@@ -10,8 +10,8 @@
 
 namespace hfta::fusion {
 
-/// By Graph::weights: 0 where no group's pattern means the weight by any of its names, tied ones too; else 1 + the
-/// index of the first group that does.
+/// Group numbers by Graph::weights: 0 where no group's pattern means the weight by any of its names, tied ones too;
+/// else 1 + the index of the first group whose pattern does.
 [[nodiscard]] std::vector<int> groups_of_weights(const std::vector<ParameterGroup>& groups, const Graph& graph);
 
 /// The number of trained parameters of each group, in the same numbering.

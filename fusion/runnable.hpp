@@ -10,8 +10,8 @@ namespace hfta::fusion {
 
 /// What running a graph has shown.
 struct Runnable {
-  /// Whether evaluation's first output was seen to have, for some sample, another value where another sample of the
-  /// batch was another one: softmax over the batch, say, or batch norm without running statistics. Found by exchanging
+  /// Whether evaluation's first output for some sample was seen to change when another sample of the batch was
+  /// replaced: softmax over the batch, say, or batch norm without running statistics. Found by exchanging
   /// the first and the last of a few samples, before and after a step. False for a loss of the model's own.
   bool mixes_samples = false;
 };

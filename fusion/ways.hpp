@@ -24,27 +24,27 @@ struct WayQuestion {
   const Graph& graph;
   const Recipe& recipe;
   c10::Device device;
-  int width = 1;                             ///< Of the widest array.
+  int width = 1;                             ///< Width of the widest array.
   int threads = 1;                           ///< Cores; on a GPU groups that may be under way side by side.
-  const StepGraphBackend* graphs = nullptr;  ///< Of the arrays; null where nothing is to be captured.
+  const StepGraphBackend* graphs = nullptr;  ///< Backend of the arrays; null where nothing is to be captured.
   MemoryPolicy policy = MemoryPolicy::kKeep;
   std::int64_t evaluation_batch = 0;  ///< Samples that are evaluated at a time (fusion/epochs.hpp); 0: none are.
-  int stages = 1;  ///< Of a pipeline, one of which is to be run (fusion/staged.hpp); 1: the whole graph is.
+  int stages = 1;  ///< Stages of a pipeline, one of which is to be run (fusion/staged.hpp); 1: the whole graph is.
 };
 
-/// Bytes that running takes beside the rows of slots (weights and optimizer state) and what they share. Of "compiled"
-/// what it allocates, if the graph has no ops that LibTorch runs in its place; all else are upper bounds. Of stages the
+/// Bytes that running takes beside the rows of slots (weights and optimizer state) and what they share. For "compiled"
+/// they are what it allocates, if LibTorch runs no op in its place; all else are upper bounds. For stages they are the
 /// mean over them.
 struct WayMemory {
-  std::int64_t slot = 0;     ///< Of every slot, as long as the array lives.
-  std::int64_t at_work = 0;  ///< Of every slot that is at work, beside that.
+  std::int64_t slot = 0;     ///< Bytes of every slot, as long as the array lives.
+  std::int64_t at_work = 0;  ///< Further bytes of every slot that is at work.
 };
 
 /// The lowerings that are worth timing, most promising first: all that the policy has. May compile the graph.
 [[nodiscard]] std::vector<Lowering> ways_to_run(const WayQuestion& question);
 /// Executors that have none of these for a reason: name and reason, in the table's order. May compile the graph.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ways_refused(const WayQuestion& question);
-/// What of the question's graph the lowering runs otherwise than the rest, naming ops; "": nothing. May compile the
+/// A note on what the lowering runs differently from the rest of the graph, naming ops; "": nothing. May compile the
 /// graph.
 [[nodiscard]] std::string way_note(const WayQuestion& question, const Lowering& lowering);
 /// Whether some executor runs such lowerings on that device. The graph may still have an op that it cannot run.
@@ -58,11 +58,11 @@ struct WayMemory {
 /// does not have.
 [[nodiscard]] std::map<std::string, std::string> op_notes(const Graph& graph);
 
-/// Of who runs each of the lowerings, in their order. Compiles the graph once for all of them. Throws Error{kConfig}
-/// where nobody runs one.
+/// Memory that each of the lowerings takes, in their order. Compiles the graph once for all of them. Throws
+/// Error{kConfig} where no executor runs one.
 [[nodiscard]] std::vector<WayMemory> memory_of(const WayQuestion& question, std::span<const Lowering> lowerings);
 /// The lowering on so many threads, split into teams in each way that there is, most promising first; all of them train
-/// the same bits as it does. Empty: who runs it may come to other bits by other threads.
+/// the same bits as it does. Empty: other numbers of threads may change bits.
 [[nodiscard]] std::vector<Lowering> on_threads(const Lowering& lowering, int threads, const c10::Device& device,
                                                const StepGraphBackend* graphs);
 /// Slots of an array of that width that are at work at a time; in a stage of a pipeline those that it holds values of.

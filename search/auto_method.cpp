@@ -17,7 +17,7 @@ constexpr int kStartup = 10;         // configurations that methods draw before 
 constexpr int kFewEpochs = 4;        // fewer leave nothing to save
 constexpr double kStoppedShare = 5;  // configurations that asha tries in the epochs of one that is trained to its end
 
-// Of a finite space, with conditions and constraints left out of account; nullopt: unlimited, or more than 2^53.
+// Size of a finite space without regard to conditions and constraints; nullopt: unlimited, or more than 2^53.
 std::optional<std::int64_t> size_of(const trials::Space& space) {
   double size = 1;
   for (const trials::Parameter& parameter : space) {
@@ -34,7 +34,7 @@ bool is_stopped(const StudyOutline& study) {
   return !study.stops && !study.configurations && study.epochs >= kFewEpochs && study.objectives == 1;
 }
 
-// How many configurations the study will draw, as far as its limits tell.
+// Number of configurations that the study will draw, as far as its limits tell.
 std::optional<double> expected(const StudyOutline& study) {
   std::optional<double> count;
   if (study.configurations) count = *study.configurations;
@@ -47,7 +47,7 @@ std::optional<double> expected(const StudyOutline& study) {
 
 struct Rule {
   const char* method;
-  /// Why it is this method; "": it is not.
+  /// Why this method is chosen; "" if it is not.
   std::string (*reason)(const StudyOutline& study);
 };
 

@@ -21,7 +21,7 @@ class Choices {
   [[nodiscard]] static std::optional<Choices> of(const trials::Distribution& distribution);
 
   [[nodiscard]] std::int64_t count() const { return count_; }
-  /// How many of them have a weight above 0.
+  /// Number of values that have a weight above 0.
   [[nodiscard]] std::int64_t possible_count() const;
   /// The i-th value, of the type that search::sample gives.
   [[nodiscard]] trials::ParamValue value(std::int64_t i) const;

@@ -1,5 +1,5 @@
 #pragma once
-/// Where a draw of DEHB stands: arithmetic on the draw's number alone.
+/// The bracket and the rung of each draw of DEHB, computed from the draw's number alone.
 ///
 /// Awad, Mallik and Hutter, "DEHB: Evolutionary Hyperband for Scalable, Robust and Efficient Hyperparameter
 /// Optimization" (IJCAI 2021). The first pass over Hyperband's brackets is Hyperband's own: the best trials of a rung
@@ -16,8 +16,8 @@ namespace hfta::search {
 struct DehbPosition {
   bool first_pass = true;
   std::size_t bracket = 0;  ///< Index into hyperband_brackets().
-  std::size_t rung = 0;     ///< Of that bracket; 0 in the first pass.
-  int epochs = 1;           ///< That the draw trains before it is judged.
+  std::size_t rung = 0;     ///< Index of the rung in that bracket; 0 in the first pass.
+  int epochs = 1;           ///< Epochs that the draw trains before it is judged.
   int parents = 0;          ///< Trials that the rung has: as many of the best of the rung below are its parents.
 };
 

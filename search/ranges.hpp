@@ -16,7 +16,7 @@ inline constexpr double kNormalReach = 8.6;
 /// The interval of a bounded distribution, before rounding to multiples of q.
 struct Interval {
   double low = 0, high = 0;  ///< Values, inclusive.
-  double a = 0, b = 0;       ///< What is drawn uniformly: the ends themselves, or their logarithms.
+  double a = 0, b = 0;       ///< Bounds of the uniform draw: the ends themselves, or their logarithms.
   bool log = false;
 
   [[nodiscard]] double at(double u) const;                  ///< The value at fraction u in [0, 1] of the mass.

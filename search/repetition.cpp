@@ -16,7 +16,7 @@ using Runs = std::vector<const SeenTrial*>;
 
 bool failed(const SeenTrial& run) { return run.ended == trials::State::kFail; }
 
-// After an epoch (0-based); unset: some repetition has not come as far.
+// The value after an epoch (0-based); unset: some repetition has not come as far.
 std::optional<double> value_after(const Runs& runs, std::size_t epoch, const trials::Repetitions& repetitions,
                                   trials::Goal goal) {
   std::vector<double> values;

@@ -19,7 +19,7 @@ namespace hfta::search {
 
 struct RacingOptions {
   int max_epochs = 1;
-  int min_epochs = 1;   ///< That every trial gets before it is judged.
+  int min_epochs = 1;   ///< Epochs that every trial gets before it is judged.
   int confidence = 95;  ///< Percent.
 };
 

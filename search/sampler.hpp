@@ -20,11 +20,11 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   /// Parameters of draws first..first+k-1 (0-based count of everything that a sampler ever drew in the study, without
-  /// enqueued trials), fewer when the space is exhausted. Deterministic in its arguments. The result is that of k calls
-  /// for one draw each, where the history grows after each call by the new draw, without any value.
-  /// `given`: values that the draws are to have of some parameters. A sampler that learns chooses the others by what it
-  /// knows; where it finds no such configuration that may be drawn, a draw has other values. A sampler that does not
-  /// learn pays no heed to them.
+  /// enqueued trials), fewer when the space is exhausted. REQUIRES first and k of at least 0. Deterministic in its
+  /// arguments. The result is that of k calls for one draw each, where the history grows after each call by the new
+  /// draw, without any value. `given`: values that the draws are to have of some parameters. A sampler that learns
+  /// chooses the others by what it knows; where it finds no such configuration that may be drawn, a draw has other
+  /// values. A sampler that does not learn pays no heed to them.
   [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k, const History& history,
                                                         const trials::Params& given) = 0;
   [[nodiscard]] std::vector<trials::Params> ask(int first, int k, const History& history) {
@@ -33,12 +33,12 @@ class Sampler {
   /// Whether ask() reads `history`. If so, trials are drawn only when slots are free, as many as fit; if not, they may
   /// be drawn long before, with an empty history.
   [[nodiscard]] virtual bool learns() const { return false; }
-  /// How many configurations there are at all; nullopt if unlimited.
+  /// Number of configurations in all; nullopt if unlimited.
   [[nodiscard]] virtual std::optional<std::int64_t> size() const { return std::nullopt; }
 };
 
-/// Of a finite space: whether a configuration may be drawn again while another was not drawn. kAllowed is for a part of
-/// a space, whose few values come in many configurations; who puts the parts together compares those.
+/// Whether a configuration of a finite space may be drawn again while another was not drawn. kAllowed is for a part of
+/// a space, whose few values come in many configurations; the code that joins the parts compares those.
 enum class Repeats { kAvoided, kAllowed };
 
 /// Every combination once, the last parameter fastest; probabilities play no part. Throws Error{kConfig} if a parameter
@@ -100,7 +100,7 @@ struct CmaesOptions {
 
 struct EvolutionOptions {
   int population = 20;  ///< Trials that may be parents, the latest that ended.
-  int tournament = 5;   ///< Of these, chance picks so many for each draw.
+  int tournament = 5;   ///< Picks from these, at random, for each draw; the best one is the parent.
 };
 
 /// Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019): of
@@ -129,9 +129,9 @@ struct Nsga2Options {
 
 struct BohbOptions {
   int min_points = 0;       ///< Trials of a budget before a model is made of it, less 2; 0: parameters + 1.
-  int top_percent = 15;     ///< Of these trials count as good.
-  int candidates = 64;      ///< Weighed for each draw.
-  int random_percent = 33;  ///< Of the draws are random.
+  int top_percent = 15;     ///< Percentage of these trials that count as good.
+  int candidates = 64;      ///< Configurations that are weighed for each draw.
+  int random_percent = 33;  ///< Percentage of the draws that are random.
 };
 
 /// BOHB's sampler (Falkner et al., "BOHB", ICML 2018, section 3.2 and Algorithm 2), for Hyperband's brackets: a density

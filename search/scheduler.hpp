@@ -17,7 +17,7 @@
 
 namespace hfta::search {
 
-/// What a trial does next.
+/// The next step of a trial.
 enum class Decision {
   kContinue,  ///< Goes on training.
   kPause,     ///< Waits, its state kept, until a verdict is taken on it.
@@ -37,8 +37,8 @@ struct Verdict {
   /// kContinue or kStop; or kPause, on a trial that was told to go on and is in no slot yet: it waits again. One that
   /// is in a slot hears of it after its next epoch.
   Decision decision = Decision::kContinue;
-  /// With kContinue: the trial discards its own state. Verdicts that fall due together are applied together: a source's
-  /// state is the one that the source paused with, whatever its own verdict.
+  /// The copy to continue from (kContinue only); the trial discards its own state. Verdicts that fall due together are
+  /// applied together: a source's state is the one that the source paused with, whatever its own verdict.
   std::optional<CopyOf> copy = std::nullopt;
 };
 
@@ -90,7 +90,7 @@ struct HyperbandOptions {
 struct PbtOptions {
   int population = 16;   ///< Trials that train side by side.
   int interval = 1;      ///< Epochs from one judgement to the next.
-  int max_epochs = 100;  ///< Of every trial.
+  int max_epochs = 100;  ///< Epochs of every trial.
   int truncation = 25;   ///< Percent: this share, the worst, continue from copies of as many best; at most 50.
   int resample = 25;     ///< Percent: the probability that a copied parameter is drawn anew rather than perturbed.
 };
@@ -100,7 +100,7 @@ struct FreezeThawOptions {
   int startup_trials = 10;  ///< New trials alone begin until so many have shown a value.
   int slots = 0;            ///< Trials that train side by side, new ones included; 0 only in MethodOptions.
   int eta = 3;              ///< A stage of training has eta times the epochs of the one before.
-  int random_percent = 50;  ///< Of the new configurations are Sobol points, whatever they promise.
+  int random_percent = 50;  ///< Percentage of the new configurations that are Sobol points, whatever they promise.
 };
 
 /// The brackets of one pass, most exploratory first. Form (a), Algorithm 1 of Li et al., "Hyperband", JMLR 2018
@@ -139,8 +139,8 @@ struct FreezeThawOptions {
 /// configurations go through a Sobol sequence. A new one counts as known once picked, at what is expected of it, so
 /// that those picked together differ. Where devices train only trials side by side that share `splitting` parameters,
 /// all picks share those of one pick, chosen by chance. Who goes on is a function of the known values alone: kPause
-/// verdicts take back what has not begun. Nobody is stopped; with a run_cap every trial trains to its end. `prior`: of
-/// an earlier study.
+/// verdicts take back what has not begun. Nobody is stopped; with a run_cap every trial trains to its end. `prior`:
+/// trials of an earlier study.
 [[nodiscard]] std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(const trials::Space& space,
                                                                     const std::set<std::string>& splitting,
                                                                     std::uint64_t seed, trials::Goal goal,

@@ -24,10 +24,10 @@ std::vector<std::size_t> doubled_ranks(const std::vector<double>& differences) {
   return ranks;
 }
 
-// Of all choices of signs, the share whose positive ranks sum up to at least `sum`.
+// The share of all choices of signs whose positive ranks sum up to at least `sum`.
 double exact_tail(const std::vector<std::size_t>& ranks, std::size_t sum) {
   const std::size_t all = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
-  std::vector<double> share(all + 1, 0.0);  // by sum
+  std::vector<double> share(all + 1, 0.0);  // indexed by sum
   share[0] = 1;
   for (const std::size_t rank : ranks) {
     for (std::size_t at = all + 1; at-- > 0;) share[at] = (share[at] + (at >= rank ? share[at - rank] : 0.0)) / 2;
@@ -49,7 +49,7 @@ double normal_tail(const std::vector<std::size_t>& ranks, std::size_t sum) {
 
 double signed_rank_p(const std::vector<double>& differences) {
   const std::vector<std::size_t> all = doubled_ranks(differences);
-  std::vector<std::size_t> ranks;  // of those that are not zero
+  std::vector<std::size_t> ranks;  // ranks of the differences that are not zero
   std::size_t sum = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (differences[i] == 0) continue;

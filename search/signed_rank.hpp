@@ -5,7 +5,7 @@
 
 namespace hfta::search {
 
-/// Whether `differences`, one of each pair, lie above zero: the probability that the ranks of the positive ones sum up
+/// The p-value of paired differences lying above zero: the probability that the ranks of the positive ones sum up
 /// to as much as they do, or to more, if each difference were as likely positive as negative (Wilcoxon, "Individual
 /// comparisons by ranking methods", 1945; one-sided). Equal sizes share their mean rank; zeros are ranked with the
 /// others, and their ranks then left out (Pratt, JASA 1959). Of up to 50 differences the distribution is exact, ties

@@ -18,7 +18,7 @@ std::unique_ptr<Scheduler> make_none(const StoppingOptions& options, trials::Goa
   return make_full(options.max_epochs);
 }
 
-// As Optuna's ThresholdPruner.
+// The rule of Optuna's ThresholdPruner.
 Decision beyond_threshold(const OwnValues& trial, const StoppingOptions& options, trials::Goal) {
   if (trial.epoch < options.min_epochs) return Decision::kContinue;
   return trial.value < options.lower || trial.value > options.upper ? Decision::kStop : Decision::kContinue;

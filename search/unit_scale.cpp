@@ -52,7 +52,7 @@ double UnitScale::fraction(double value) const {
   double at = 0;
   if (const auto interval = interval_of(d)) {
     const double x = std::clamp(value, interval->low, interval->high);
-    // Of halves, whose differences cannot overflow.
+    // The differences are taken of halves, so that they cannot overflow.
     at = ((interval->log ? std::log(x) : x) / 2 - interval->a / 2) / (interval->b / 2 - interval->a / 2);
   } else {
     const double exponent = is_log_normal(d.kind) ? (value > 0 ? std::log(value) : -HUGE_VAL) : value;

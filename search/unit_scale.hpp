@@ -19,7 +19,7 @@ class UnitScale {
   /// The value at `u`, which is put between 0 and 1.
   [[nodiscard]] trials::ParamValue at(double u) const;
 
-  /// Where at() gives a value: from `from` to `to` for an integer or a multiple of q, one point otherwise.
+  /// The part of the scale where at() gives a value: `from` to `to` for an integer or a multiple of q, else one point.
   struct Part {
     double from = 0, to = 0;
     [[nodiscard]] bool is_point() const { return from == to; }

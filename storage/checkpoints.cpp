@@ -14,13 +14,13 @@
 namespace hfta::storage {
 namespace {
 
-// What a file may hold beyond the size in its name before it is not even read: a damaged folder cannot fill the memory.
+// Bytes that a file may hold beyond the size in its name and still be read: a damaged folder cannot fill the memory.
 constexpr std::size_t kSlack = std::size_t{1} << 20;
 
 }  // namespace
 
 struct Checkpoints::State {
-  using Generations = std::multimap<int, StateFile, std::greater<>>;  // by epoch, of one trial; newest first
+  using Generations = std::multimap<int, StateFile, std::greater<>>;  // one trial's files by epoch, newest first
 
   State(Files& files_used, std::filesystem::path where) : files(files_used), folder(std::move(where)) {}
 
@@ -54,7 +54,7 @@ void Checkpoints::save(int trial, int epoch, std::span<const std::byte> bytes) {
   const std::lock_guard lock(state_->mutex);
   State::Generations& files = state_->generations()[trial];
   state_->files.write_atomically(state_->folder / written.name(), bytes);
-  const auto previous = files.upper_bound(epoch);  // kept besides: the one file just before `epoch`
+  const auto previous = files.upper_bound(epoch);  // the one file just before `epoch` is kept, too
   const auto newest = files.emplace(epoch, written);
   for (auto it = files.begin(); it != files.end();) {
     if (it == previous || it == newest) {

@@ -53,14 +53,14 @@ class Checkpoints {
   std::unique_ptr<State> state_;
 };
 
-/// What states are kept for.
+/// The purpose that states are kept for.
 enum class StateKind {
-  kRunning,   ///< Of trials that are not done: a stopped run resumes from them.
+  kRunning,   ///< States of trials that are not done: a stopped run resumes from them.
   kFinished,  ///< The weights of the best finished trials, and the best weights so far of trials that may join them.
   kCopied,    ///< Copies of other trials' states that unfinished trials continue from.
 };
 inline constexpr std::array kStateKinds = {StateKind::kRunning, StateKind::kFinished, StateKind::kCopied};
-/// Of its folder: "running", "finished", "copied".
+/// The name of its folder: "running", "finished", "copied".
 [[nodiscard]] const char* name_of(StateKind kind);
 
 /// The states of one study, by what they are kept for. Thread-safe if `files` is.

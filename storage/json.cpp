@@ -19,7 +19,7 @@ using trials::ParamValue;
 // JSON has no words for these numbers; an object cannot be mistaken for another parameter value.
 constexpr const char* kNonFinite = "float";
 
-constexpr int kDeepest = 64;  // ours has 4; what walks the values calls itself at each level
+constexpr int kDeepest = 64;  // levels; ours has 4. Functions that walk the values recurse at each level
 
 json non_finite(double value) { return {{kNonFinite, shortest(value)}}; }
 

@@ -21,7 +21,7 @@ namespace hfta::storage {
 /// `what` names the text in the message of the Error{kStorage} that malformed text gives.
 [[nodiscard]] nlohmann::json parse(std::string_view text, const std::string& what);
 
-/// Without conditions (Parameter::when), which the study's config has.
+/// The space as JSON, without conditions (Parameter::when): the study's config has them.
 [[nodiscard]] std::string space_to_json(const trials::Space& space);
 [[nodiscard]] trials::Space space_from_json(std::string_view text);
 

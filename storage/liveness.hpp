@@ -1,6 +1,6 @@
 #pragma once
-/// How processes that run a study, or want to, show that they are alive. A lease names the process that took the study;
-/// the mark of this holder shows whether it is alive.
+/// Leases and marks, by which processes that run a study, or want to, show that they are alive. A lease names the
+/// process that took the study; the mark of this holder shows whether it is alive.
 
 #include <memory>
 #include <optional>
@@ -30,7 +30,7 @@ class HolderMark {
 class HolderMarks {
  public:
   virtual ~HolderMarks() = default;
-  /// What one look at a mark shows.
+  /// The state of a mark at one look.
   struct Sight {
     std::string beat;   ///< Changes with each beat.
     bool dead = false;  ///< Its process is known to have ended. If that cannot be known, only the beat shows it.
@@ -45,7 +45,7 @@ class HolderMarks {
   virtual void remove(const std::string& name) = 0;
 };
 
-/// What a mark shows to code that only reads.
+/// The state of a mark, for code that only reads.
 struct LifeSign {
   bool alive = false;
   double silence = 0;  ///< Seconds since its last beat; infinite where that is not known.

@@ -29,7 +29,7 @@ struct Range {
   double low, high;
 };
 
-/// What the continuous variable ranges over, before rounding to q.
+/// The range of the continuous variable, before rounding to q.
 Range continuous_range(const Distribution& d) {
   switch (d.kind) {
     case DistributionKind::kLogUniform:

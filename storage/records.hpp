@@ -1,5 +1,5 @@
 #pragma once
-/// What a study store holds, as plain values.
+/// The contents of a study store, as plain values.
 
 #include <cstdint>
 #include <map>
@@ -13,9 +13,9 @@
 
 namespace hfta::storage {
 
-/// How far a study's runs have come.
+/// The progress of a study over all its runs.
 struct Progress {
-  double seconds = 0;    ///< That its runs took, all together, as far as they wrote it.
+  double seconds = 0;    ///< Time that its runs took, all together, as far as they wrote it.
   std::string ended_by;  ///< What ended it before all of its trials were done: "its budget of 100 trial-epochs".
 };
 
@@ -25,7 +25,7 @@ struct StudyRecord {
   trials::Objectives objectives = {{}};
   trials::Space space;      ///< Exact distributions, no conditions; Optuna's tables get the nearest that Optuna has.
   std::string config;       ///< Snapshot of the config's text, as it was read.
-  std::string config_json;  ///< The same, normalised; an edited config is compared with it.
+  std::string config_json;  ///< The config, normalised; an edited config is compared with it.
   std::vector<int> run_caps;
   Progress progress = {};  ///< Written by Store::commit() alone.
 };
@@ -34,8 +34,8 @@ struct StudyRecord {
 struct StudySummary {
   std::string name;
   trials::Objectives objectives = {{}};
-  std::map<std::string, int> counts;  ///< By Optuna's state names; only states that occur.
-  std::optional<double> best;         ///< Of the COMPLETE trials' finite values; of several objectives there is none.
+  std::map<std::string, int> counts;  ///< Trials by Optuna's state names; only states that occur.
+  std::optional<double> best;         ///< Best finite value of COMPLETE trials; unset for several objectives.
   std::optional<trials::UtcTime> last_change;
 };
 
@@ -72,7 +72,7 @@ struct RoundRecord {
 
 /// The state of a trial changed.
 struct StateChange {
-  int trial = 0;  ///< number
+  int trial = 0;  ///< Its number.
   trials::State state = trials::State::kRunning;
   std::optional<double> value;
   std::string reason;
@@ -83,11 +83,11 @@ struct StateChange {
 
 /// A trial continues from a copy of another. Only parameters with the names of the trial's own are kept.
 struct CopyRecord {
-  int trial = 0;  ///< number
+  int trial = 0;  ///< Its number.
   trials::Copy copy;
 };
 
-/// What one round writes.
+/// Everything that one round writes.
 struct Changes {
   struct Epoch {
     int trial = 0;
@@ -103,16 +103,16 @@ struct Changes {
   std::vector<ArrayRecord> arrays;  ///< New or changed (resized).
   std::vector<OccupancyRecord> occupancy;
   std::vector<RoundRecord> rounds;
-  std::map<int, std::map<std::string, double>> test_metrics;  ///< By trial number.
+  std::map<int, std::map<std::string, double>> test_metrics;  ///< Test metrics by trial number.
   std::optional<Progress> progress;                           ///< Replaces the study's.
   [[nodiscard]] bool empty() const;
 };
 
 /// The right of one process to run a study.
 struct Lease {
-  std::int64_t fence = 0;  ///< From 1; raised by one whenever a process takes the study.
+  std::int64_t fence = 0;  ///< Counts from 1; raised by one whenever a process takes the study.
   std::string token;       ///< Different for every lease, also from those of a deleted study of that name.
-  std::string holder;      ///< For messages: "process 4711 on host adele".
+  std::string holder;      ///< The holder, for messages: "process 4711 on host adele".
   bool operator==(const Lease&) const = default;
 };
 

@@ -13,7 +13,7 @@
 
 namespace hfta::storage {
 
-/// COMPLETE, PRUNED or FAIL.
+/// Whether the state is COMPLETE, PRUNED or FAIL.
 [[nodiscard]] bool has_ended(trials::State state);
 /// The values that a trial of that state may have by Optuna's rules, one per objective; empty: none. Throws
 /// Error{kInternal} for COMPLETE without a number for each, and for more or fewer values than `objectives`.
@@ -30,12 +30,12 @@ using Distributions = std::map<std::string, OptunaDistribution>;
 /// non-finite number.
 void check_words(const StudyRecord& study);
 
-/// Follows `seen`.
+/// The lease that follows `seen`.
 [[nodiscard]] Lease next_lease(const std::optional<Lease>& seen, const std::string& token, const std::string& holder);
 
 // ---- Refusals; `store` is its name in messages, printable ----
 
-/// `names`: of the existing studies, printable.
+/// `names`: those of the existing studies, printable.
 [[nodiscard]] Error no_study(const std::string& store, const std::string& study, const std::vector<std::string>& names);
 [[nodiscard]] Error name_is_taken(const std::string& store, const std::string& study);
 [[nodiscard]] Error name_is_empty(const std::string& store);

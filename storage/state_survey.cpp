@@ -14,7 +14,7 @@ namespace {
 
 using Kind = StateEntry::Kind;
 
-// nullopt: it is there no more.
+// The entry of a state file, read and checked; nullopt if the file is gone.
 std::optional<StateEntry> verified(const Folder& folder, const StateFile& named) {
   StateEntry entry{named.name(), Kind::kDamaged, named.trial, named.epoch, named.size, {}};
   try {

@@ -20,9 +20,9 @@ struct StateEntry {
   };
   std::string name;
   Kind kind = Kind::kUnknown;
-  int trial = 0, epoch = 0;  ///< Of kState, kDamaged and kUnread.
-  std::size_t bytes = 0;     ///< As the name says, of the same.
-  std::string detail;        ///< What a kNoFile is ("a pipe"), or why it could not be read.
+  int trial = 0, epoch = 0;  ///< Set for kState, kDamaged and kUnread.
+  std::size_t bytes = 0;     ///< Size that the name states, for the same kinds.
+  std::string detail;        ///< Kind of a kNoFile ("a pipe"), or why the file could not be read.
 };
 
 /// Every entry of `folder`, which is `root` or lies below it, by name; the files of states are read whole, one after

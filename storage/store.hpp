@@ -16,10 +16,10 @@
 
 namespace hfta::storage {
 
-/// Where the training states of a study lie; see Checkpoints.
+/// The place of the training states of a study; see Checkpoints.
 struct StatesPlace {
   std::filesystem::path root;    ///< The user's own folder, in which links are followed; see SystemFiles.
-  std::filesystem::path folder;  ///< The study's, below it.
+  std::filesystem::path folder;  ///< The study's folder, below it.
 };
 
 /// One connection. Not thread-safe; several connections to one store may be used at the same time, in threads and in
@@ -39,7 +39,7 @@ class Store {
 
   // ---- Studies ----
 
-  /// In the order in which they were created.
+  /// All studies, in the order in which they were created.
   [[nodiscard]] virtual std::vector<StudySummary> studies() = 0;
   /// nullopt if there is none of that name. Throws Error{kStorage} if its config is damaged. A study that
   /// Optuna alone made has an empty config.
@@ -67,7 +67,7 @@ class Store {
   /// Whether another connection has written to the store since the last call; true the first time. Cheap.
   /// A write that changes nothing may be missed.
   [[nodiscard]] virtual bool changed_outside() = 0;
-  /// What to do with trials whose rows do not match their digests.
+  /// How to treat trials whose rows do not match their digests.
   enum class Damage {
     kRefuse,  ///< Throws Error{kStorage} naming them.
     kMark,    ///< They are read as FAIL without any values, and the reason says "damaged"; see is_marked().
@@ -78,7 +78,7 @@ class Store {
   /// an earlier schema, have no digest and pass. For trials that Optuna's programs ran, the epochs are the
   /// steps at which they reported, and the only metric is the study's.
   [[nodiscard]] virtual std::vector<trials::Trial> trials(const std::string& study, Damage damage) = 0;
-  /// The same; damage is refused.
+  /// trials() with Damage::kRefuse.
   [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study) { return trials(study, Damage::kRefuse); }
   /// Draw -> number of the trials that we drew (a trial that Optuna added has no draw). Draws read before trials() are
   /// all among those trials; draws read after them may be newer where another process runs the study.
@@ -86,12 +86,12 @@ class Store {
 
   // ---- Arrays and rounds ----
 
-  /// By array. This and rounds() throw Error{kStorage} for rows that do not match their digests, rounds() also for the
-  /// rows of its occupancy.
+  /// Arrays by number. This and rounds() throw Error{kStorage} for rows that do not match their digests, rounds() also
+  /// for the rows of its occupancy.
   [[nodiscard]] virtual std::vector<ArrayRecord> arrays(const std::string& study) = 0;
-  /// By round, then array.
+  /// Rounds, ordered by round, then array.
   [[nodiscard]] virtual std::vector<RoundRecord> rounds(const std::string& study) = 0;
-  /// By round, array and slot.
+  /// Occupied slots, ordered by round, array and slot.
   [[nodiscard]] virtual std::vector<OccupancyRecord> occupancy(const std::string& study) = 0;
 
   /// One transaction; all or nothing. An earlier record of the same trial and epoch, array, round and array,
@@ -115,11 +115,11 @@ class Store {
   /// one in the store: each of these calls checks this inside its transaction; if it is not, the call writes nothing
   /// and throws Error{kBusy} naming the new holder. Without a call of hold(), writes check no lease.
   virtual void hold(const std::string& study, const Lease& lease) = 0;
-  /// The same check alone, for use before something besides the store is written. Throws Error{kBusy}.
+  /// Makes the check of hold() alone, for use before something besides the store is written. Throws Error{kBusy}.
   virtual void check_held(const std::string& study) = 0;
   /// The marks at a study, for a process that wants to take it; creates the place for marks if it does not exist.
   [[nodiscard]] virtual std::unique_ptr<HolderMarks> marks(const std::string& study) = 0;
-  /// What the mark that belongs to a lease shows to code that only reads: writes nothing, does not wait, throws
+  /// The state of the mark that belongs to a lease, for code that only reads: writes nothing, does not wait, throws
   /// nothing. nullopt: there is no mark. `clock` is used to tell how long ago its last beat was.
   [[nodiscard]] virtual std::optional<LifeSign> life_sign(const std::string& study, const Lease& lease,
                                                           const Clock& clock) = 0;

@@ -11,7 +11,7 @@ namespace {
 
 using Points = std::vector<Point>;
 
-// Of two objectives, sorted by the first: stairs from the best of the first objective to the best of the second.
+// The hypervolume for two objectives: points sorted by the first one form stairs, which are added up step by step.
 double area(Points points, const Point& reference) {
   std::sort(points.begin(), points.end());
   double sum = 0, lowest = reference[1];
@@ -37,8 +37,8 @@ void add_to_front(Points& front, Point point) {
   front.push_back(std::move(point));
 }
 
-// Between two neighbouring values of the last objective the dominated part is a prism. Its base is what the points up
-// to there dominate in the other objectives.
+// The hypervolume, slice by slice: between two neighbouring values of the last objective the dominated part is a prism.
+// Its base is what the points up to there dominate in the other objectives.
 double volume(Points points, const Point& reference) {
   const std::size_t last = reference.size() - 1;
   if (last == 0) return length(points, reference);

@@ -20,7 +20,7 @@ using Point = std::vector<double>;
 
 /// The values as a point: those to be maximised change their sign. nullopt unless there is a finite one per objective.
 [[nodiscard]] std::optional<Point> point_of(std::vector<double> values, const Objectives& objectives);
-/// Of a COMPLETE trial; nullopt for any other.
+/// The point of a COMPLETE trial; nullopt for any other trial.
 [[nodiscard]] std::optional<Point> point_of(const Trial& trial, const Objectives& objectives);
 
 [[nodiscard]] bool dominates(const Point& a, const Point& b);
@@ -42,14 +42,14 @@ using Point = std::vector<double>;
 /// For n points of d objectives it takes time O(n log n) if d is 2, and at most O(n^(d-1) log n) if d is more.
 [[nodiscard]] double hypervolume(std::vector<Point> points, const Point& reference);
 
-/// Trials that no other one dominates, as they come. Not thread-safe.
+/// The trials that no other one dominates; trials are added one by one. Not thread-safe.
 class ParetoFront {
  public:
   /// A trial that came before may be dominated now; it then is in the front no more, and never again. Returns the
   /// numbers of those trials, or its own where another one dominates it.
   std::vector<int> add(int number, Point point);
   [[nodiscard]] bool contains(int number) const;
-  /// Ascending.
+  /// The numbers of the trials in the front, ascending.
   [[nodiscard]] std::vector<int> numbers() const;
   [[nodiscard]] std::size_t size() const { return members_.size(); }
 
@@ -64,8 +64,8 @@ class ParetoFront {
 /// The Pareto front of a study: of all trials that have a point (point_of), whatever their order.
 [[nodiscard]] ParetoFront pareto_front(const std::vector<Trial>& trials, const Objectives& objectives);
 
-/// The best COMPLETE trials: of one objective one (best_of() in trials/trial.hpp), of several the Pareto front, in the
-/// order of `trials`. Empty if there is none.
+/// The best COMPLETE trials, in the order of `trials`: a single one for one objective (best_of() in trials/trial.hpp),
+/// the Pareto front for several. Empty if there is none.
 [[nodiscard]] std::vector<const Trial*> best_of(const std::vector<Trial>& trials, const Objectives& objectives);
 
 }  // namespace hfta::trials

@@ -35,7 +35,7 @@ double median_of(std::vector<double> values) {
   return std::midpoint(values[half - 1], values[half]);
 }
 
-// Squares of huge values are taken of a 2^520th part.
+// The standard deviation; squares of huge values are taken after scaling by 2^-520.
 double deviation_of(const std::vector<double>& values, double mean) {
   for (const double scale : {1.0, 0x1p-520}) {
     double squares = 0;
@@ -48,14 +48,14 @@ double deviation_of(const std::vector<double>& values, double mean) {
   return std::numeric_limits<double>::infinity();
 }
 
-// What the trial has come to; failed ones are infinitely bad. NaN: it has come to nothing yet, or was stopped.
+// The final value of a trial; failed ones are infinitely bad. NaN: it has not ended yet, or was stopped.
 double settled_value(const Trial& trial, Goal goal) {
   if (trial.state == State::kFail) return infinitely_bad(goal);
   if (trial.state != State::kComplete) return std::numeric_limits<double>::quiet_NaN();
   return trial.value && std::isfinite(*trial.value) ? *trial.value : infinitely_bad(goal);
 }
 
-// Of those that are whole, ties to the lower draw.
+// The best of the configurations that are whole, ties to the lower draw.
 std::optional<Configuration> best_configuration(const std::vector<const Trial*>& drawn, const Repetitions& repetitions,
                                                 Goal goal) {
   std::optional<Configuration> best;

@@ -6,7 +6,7 @@
 namespace hfta::trials {
 
 const std::vector<std::string>& distribution_names() {
-  // In the order of DistributionKind.
+  // The names are in the order of DistributionKind.
   static const std::vector<std::string> names = {"constant",
                                                  "categorical",
                                                  "int_uniform",
@@ -55,7 +55,7 @@ bool holds(const Condition& condition, const Space& space, const std::vector<boo
   return false;
 }
 
-// From those without conditions on, round after round, until no other is found to apply.
+// Finds the parameters that apply: first those without conditions, then more in each round until a round adds none.
 std::vector<bool> active_ones(const Space& space, const Params& all) {
   std::vector<bool> active(space.size(), false);
   for (bool any = true; std::exchange(any, false);) {

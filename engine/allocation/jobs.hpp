@@ -13,7 +13,7 @@ namespace hfta::engine {
 
 struct Job {
   Request request;
-  double arrival = 0;  ///< Seconds; it does not begin before.
+  double arrival = 0;  ///< Seconds; the job does not begin before.
 };
 
 /// How much the two kinds of arrays communicate; see Request::communication.
@@ -24,7 +24,7 @@ struct Communication {
 
 /// The mix of MAPA's generator of jobs (SC'21): six networks equally often, four of which are sensitive to bandwidth; 1
 /// to 5 accelerators; 5 to 24 seconds; all at once. `machine`: the accelerators that there are; a job wants at most as
-/// many. The same for the same arguments.
+/// many. Deterministic.
 [[nodiscard]] std::vector<Job> paper_mix(std::uint64_t seed, int count, int machine,
                                          const Communication& communication);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What an array's time becomes on a set of accelerators.
+/// A model of the time that an array takes on a set of accelerators.
 
 #include <string>
 #include <vector>
@@ -10,13 +10,13 @@ namespace hfta::engine {
 
 /// An array that needs accelerators of its own.
 struct Request {
-  int devices = 1;           ///< From 1 to kMostRequested.
+  int devices = 1;           ///< Number of accelerators, from 1 to kMostRequested.
   double communication = 0;  ///< The part of its time that it communicates when its links are the machine's best; 0..1.
   bool sensitive = false;    ///< MAPA's flag: whether bandwidth matters to it.
-  double seconds = 0;        ///< Its time there.
+  double seconds = 0;        ///< Its time with such links.
 };
 
-/// Which bandwidth of a set is the one that counts.
+/// The score that counts as the bandwidth of a set.
 enum class Bandwidth {
   kMapa,  ///< Scores::mapa
   kRings  ///< Scores::rings
@@ -39,7 +39,7 @@ class TimeModel {
  private:
   const Scores& scores_;
   Bandwidth which_;
-  std::vector<double> best_;  ///< By size.
+  std::vector<double> best_;  ///< Best bandwidth of the idle machine's sets, by size.
 };
 
 }  // namespace hfta::engine

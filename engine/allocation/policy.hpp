@@ -13,10 +13,10 @@ namespace hfta::engine {
 /// An array at work.
 struct Busy {
   DeviceSet set = 0;
-  double seconds = 0;  ///< Until it ends.
+  double seconds = 0;  ///< Seconds until it ends.
 };
 
-/// What a policy sees.
+/// The state of the machine and the queue that a policy sees.
 struct Situation {
   DeviceSet free = 0;
   std::span<const Busy> busy;
@@ -38,7 +38,7 @@ struct PolicyKind {
   std::unique_ptr<Policy> (*make)(const TimeModel& model);  ///< The model must outlive the policy.
 };
 
-/// All of them; the first is what others are compared with.
+/// All policies; the others are compared with the first.
 [[nodiscard]] const std::vector<PolicyKind>& policies();
 
 }  // namespace hfta::engine

@@ -7,7 +7,7 @@ namespace hfta::engine {
 
 inline constexpr int kMostPackingSteps = 20'000;
 
-/// How many rings the sets of a topology have. Thread-safe.
+/// Counts rings in the sets of a topology. Thread-safe.
 class DisjointRings {
  public:
   /// The topology must outlive it.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kCounts = kMostRequested + 1;
 
-/// Which (doubles, singles) the links of some paths have: bit doubles * kCounts + singles.
+/// The (doubles, singles) that the links of some paths count: bit doubles * kCounts + singles.
 using LinkCounts = std::bitset<kCounts * kCounts>;
 
 std::size_t step_of(const Link& link) { return link.lanes >= 2 ? kCounts : link.lanes == 1 ? 1 : 0; }
@@ -43,13 +43,13 @@ class MapaTable {
   std::array<std::vector<std::pair<std::size_t, double>>, kCounts> by_size_;
 };
 
-// "0 1 7" before "0 2 3".
+// Whether `a` comes before `b`: "0 1 7" before "0 2 3".
 bool lower(DeviceSet a, DeviceSet b) { return (a & lowest(a ^ b, 1)) != 0; }
 
-/// Of the paths from a set's lowest accelerator through all of the set to `end`.
+/// The paths from a set's lowest accelerator through all of the set to one end.
 struct Paths {
   LinkCounts counts;
-  double total = -1;  // the highest; below 0: there is no path
+  double total = -1;  // the highest bandwidth; below 0: there is no path
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ class Scores {
   void find_rings();
 
   Topology topology_;
-  std::vector<std::vector<DeviceSet>> sets_;  ///< By size.
+  std::vector<std::vector<DeviceSet>> sets_;  ///< Sets by their size.
   std::vector<double> mapa_, total_, rings_, within_;
 };
 

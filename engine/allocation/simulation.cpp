@@ -17,7 +17,7 @@ void check_choice(DeviceSet set, DeviceSet free, int devices) {
               fmt::format("allocation: a policy chose {}, wanted {} of {}", to_text(set), devices, to_text(free)));
 }
 
-/// What a policy is shown of those at work: the time that is left to each.
+/// The arrays at work as a policy sees them: with the time that is left to each.
 std::vector<Busy> left_at(double now, const std::vector<Busy>& ends) {
   std::vector<Busy> left;
   left.reserve(ends.size());

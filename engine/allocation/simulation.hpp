@@ -8,7 +8,7 @@
 
 namespace hfta::engine {
 
-/// Where a job ran.
+/// The accelerators and the times of a job that ran.
 struct Placed {
   DeviceSet set = 0;
   double began = 0, ended = 0;  ///< Seconds.
@@ -20,10 +20,10 @@ struct Placed {
 /// another number than was asked for.
 [[nodiscard]] std::vector<Placed> run_queue(const std::vector<Job>& jobs, const TimeModel& model, Policy& policy);
 
-/// What several queues come to under one policy. The slowdowns are those of jobs that are sensitive to
+/// Results of several queues under one policy. The slowdowns are those of jobs that are sensitive to
 /// bandwidth and have several accelerators.
 struct Summary {
-  double mean = 1, third_quartile = 1, ninetieth = 1, ninety_fifth = 1, most = 1;  ///< Of slowdowns.
+  double mean = 1, third_quartile = 1, ninetieth = 1, ninety_fifth = 1, most = 1;  ///< Statistics of the slowdowns.
   double throughput = 0;  ///< Jobs per second, averaged over queues.
 };
 [[nodiscard]] Summary summary(const std::vector<std::vector<Job>>& queues,

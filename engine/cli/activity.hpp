@@ -1,5 +1,5 @@
 #pragma once
-/// What devices are at between two rounds: measuring, or somewhere in an epoch.
+/// The activity of devices between two rounds: measuring, or somewhere in an epoch.
 
 #include <atomic>
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace hfta::engine {
 
-/// One device's. Written by the threads that train, read by the one that shows it.
+/// The activity of one device. Written by the threads that train, read by the one that shows it.
 class Activity {
  public:
   /// `clock` must outlive this.
   Activity(std::string device, const Clock& clock) : device_(std::move(device)), clock_(clock) {}
 
-  /// From now on it is at `what` ("measuring how to run"), until end().
+  /// The device is at `what` ("measuring how to run") from now on, until end().
   void begin(const std::string& what);
   void end();
   /// One training step of one chunk of slots is done.
@@ -33,7 +33,7 @@ class Activity {
   std::string device_;
   const Clock& clock_;
   std::atomic<std::int64_t> steps_{0};
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::string what_;
   double began_ = 0;
 };

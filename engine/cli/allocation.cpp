@@ -20,7 +20,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kJobs = 300;  // of a drawn queue, as in MAPA's evaluation
+constexpr int kJobs = 300;  // jobs of a drawn queue, as in MAPA's evaluation
 
 Bandwidth bandwidth_from(const Arguments& arguments) {
   const std::string word =

@@ -24,7 +24,7 @@ class Arguments {
   /// many words.
   Arguments(const Usage& usage, const std::vector<std::string>& words);
 
-  /// --help was given: nothing else was looked at.
+  /// Whether --help was given; nothing else was looked at then.
   [[nodiscard]] bool help() const { return help_; }
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
   /// The value of an option or word; nullopt if it was not given.
@@ -32,7 +32,7 @@ class Arguments {
   [[nodiscard]] std::optional<T> get(const std::string& name) const {
     return has(name) ? std::optional<T>(values_[name].as<T>()) : std::nullopt;
   }
-  /// The same for one that must be given. Throws Error{kConfig} with `synopsis`.
+  /// The value of an option or word that must be given. Throws Error{kConfig} with `synopsis`.
   [[nodiscard]] std::string required(const std::string& name) const;
 
  private:
@@ -41,10 +41,10 @@ class Arguments {
   bool help_ = false;
 };
 
-/// What --help prints.
+/// The text that --help prints.
 [[nodiscard]] std::string help_text(const Usage& usage);
 
-/// One of `allowed`, or Error{kConfig}: "--format: found 'xml', wanted table, json or csv".
+/// `value`, one of `allowed`. Throws Error{kConfig}: "--format: found 'xml', wanted table, json or csv".
 [[nodiscard]] std::string one_of(const std::string& option, const std::string& value,
                                  const std::vector<std::string>& allowed);
 

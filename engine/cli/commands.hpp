@@ -33,7 +33,7 @@ int topo_command(const Words& words);
 int export_command(const Words& words);
 int backup_command(const Words& words);
 int doctor_command(const Words& words);
-/// What hfta-tune starts itself: one of the processes of a device that is made of several.
+/// The command that hfta-tune itself starts: one of the processes of a device that is made of several.
 int rank_command(const Words& words);
 
 /// The name of every command that is for users, for messages.
@@ -50,7 +50,7 @@ void add_storage_option(boost::program_options::options_description& options);
 [[nodiscard]] std::unique_ptr<storage::Store> open_store(const Arguments& arguments);
 [[nodiscard]] std::string study_or_only(const Arguments& arguments, storage::Store& store);
 
-/// The config of a file. If its study is in its store already, `method: auto` stands for what it was begun with.
+/// Loads the config of a file. If its study is in its store already, `method: auto` stands for what it was begun with.
 [[nodiscard]] StudyConfig load_begun(const std::filesystem::path& file, const std::vector<Override>& overrides);
 
 /// The config that a study was stored with, and where it came from, `overrides` added to its own. `url`: the store's.
@@ -77,12 +77,12 @@ int plan_on_cluster(const Arguments& arguments);
 void add_planner_options(boost::program_options::options_description& options);
 int simulate_planner(const Arguments& arguments);
 
-/// For tests: HFTA_FAULTS="state-saved=kill" and its like, see base/faults.hpp.
+/// Faults that tests ask for: HFTA_FAULTS="state-saved=kill" and its like, see base/faults.hpp.
 [[nodiscard]] Faults faults_from_environment();
 
-/// Warnings of a config go to standard error.
+/// Writes a config's warnings to standard error.
 void tell_warnings(const StudyConfig& config);
-/// The same for what is to be known of model files.
+/// Writes the notes on model files to standard error.
 void tell_notes(const std::vector<ModelFacts>& models);
 
 /// One trainer per device that the config asks for; data are loaded and the extremes of the space checked. Nothing is

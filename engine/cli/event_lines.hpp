@@ -5,7 +5,7 @@
 
 namespace hfta::engine {
 
-/// How a run speaks on standard output.
+/// What a run prints to standard output.
 enum class Speech {
   kReport,  ///< The report, when the study is finished.
   kEvents,  ///< Every event, one line of JSON each.

@@ -39,7 +39,7 @@ ExportFormat format_of(const Arguments& arguments) {
   throw Error(ErrorKind::kConfig, fmt::format("--format: found '{}', wanted weights, merged or peft", printable(word)));
 }
 
-// A folder for several files; else a file.
+// Checks that the output can be written: a folder for several files, else a file.
 void check_output(const fs::path& output, bool folder) {
   std::error_code ignored;
   const bool is_folder = fs::is_directory(output, ignored);

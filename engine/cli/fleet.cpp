@@ -21,8 +21,8 @@
 namespace hfta::engine {
 namespace {
 
-// Names that tell trainers apart: a CPU that is there several times is numbered. A number that would make the name of
-// another device, "cpu:1" of two `cpu` beside a device of one thread, is left out.
+// Names that tell trainers apart: a CPU that is there several times is numbered. A number that would give the name of
+// another device is left out: "cpu:1" for one of two `cpu`, beside a device of one thread.
 std::vector<std::string> labels_of(const std::vector<std::string>& devices) {
   const auto times = [&](const std::string& word) { return std::count(devices.begin(), devices.end(), word); };
   std::vector<std::string> labels;
@@ -45,7 +45,7 @@ struct Part {
   std::vector<int> cpus = {};
 };
 
-// By device; each part has the CPUs of a node to itself.
+// The parts of each device; each part has the CPUs of a node to itself.
 std::vector<std::vector<Part>> parts_of_all(const std::vector<std::string>& devices, int cores) {
   const std::vector<int> threads = threads_of(devices, cores);
   std::vector<std::vector<Part>> all;
@@ -65,7 +65,7 @@ std::vector<std::vector<Part>> parts_of_all(const std::vector<std::string>& devi
   return all;
 }
 
-// Trainers that are on the same device, which share its memory.
+// The number of trainers that are on the same device, which share its memory.
 int sharers_of(const std::string& device, const std::vector<std::vector<Part>>& all) {
   int count = 0;
   for (const std::vector<Part>& parts : all) {
@@ -74,7 +74,7 @@ int sharers_of(const std::string& device, const std::vector<std::vector<Part>>& 
   return count;
 }
 
-// This process is rank 0.
+// Makes the trainer of a device with several parts. This process is rank 0.
 std::unique_ptr<Trainer> make_parallel(const TorchModule& module, TrainerOptions options,
                                        const std::vector<Part>& parts) {
   auto seats = std::make_shared<std::vector<Descriptor>>(fusion::make_seats(static_cast<int>(parts.size())));
@@ -96,7 +96,7 @@ std::unique_ptr<Trainer> make_parallel(const TorchModule& module, TrainerOptions
                                            [config](const trials::Params& params) { return config.partition(params); });
 }
 
-// A device of one part would train the whole model.
+// Refuses stages on a device of one part, which would train the whole model.
 void check_stages(const StudyConfig& config, const std::vector<std::string>& devices) {
   if (config.divide != Divide::kStages) return;
   for (const std::string& device : devices) {

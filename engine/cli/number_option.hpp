@@ -10,7 +10,7 @@
 
 namespace hfta::engine {
 
-/// `fallback` if the option was not given. Throws Error{kConfig} "--queues: found 0, wanted 1 to 9".
+/// The option's number, or `fallback` if it was not given. Throws Error{kConfig} "--queues: found 0, wanted 1 to 9".
 template <typename Number>
 [[nodiscard]] Number number_option(const Arguments& arguments, const std::string& option, Number fallback, Number least,
                                    Number most) {

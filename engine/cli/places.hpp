@@ -1,5 +1,5 @@
 #pragma once
-/// Where things lie on this machine.
+/// Paths of the program and its data on this machine.
 
 #include <filesystem>
 

@@ -17,7 +17,7 @@ namespace hfta::engine {
 namespace {
 
 constexpr int kMostDrawn = 10000;    // configurations that are drawn to count partitions
-constexpr int kWithoutLimit = 1000;  // the same where the study has no end
+constexpr int kWithoutLimit = 1000;  // configurations that are drawn where the study has no end
 
 Usage plan_usage() {
   Usage usage;
@@ -86,7 +86,7 @@ int plan_command(const Words& words) {
       one_of("--format", arguments.get<std::string>("format").value_or("table"), {"table", "json"});
   const StudyConfig config = load_begun(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
-  // What is remembered on this machine is shown; but a folder for it is not made for the sake of a plan alone.
+  // Choices that this machine remembers are shown, but a plan alone makes no folder for them.
   const bool measures = arguments.has("measure");
   const std::filesystem::path cache = cache_folder();
   std::error_code ignored;

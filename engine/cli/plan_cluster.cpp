@@ -15,7 +15,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kGroups = 32;  // unless told
+constexpr int kGroups = 32;  // default of --groups
 
 planner::Graph graph_from(const Arguments& arguments) {
   const auto file = arguments.get<std::string>("graph");

@@ -19,7 +19,7 @@ std::string milliseconds_of(const Partition& p, const std::string& lowering) {
   return found == p.ways.end() ? "-" : fmt::format("{:.4f}", 1000 * found->slot_step_seconds);
 }
 
-// What the limit leads to, in words.
+// The effect of the limit, in words.
 std::string memory_verdict(const Partition& p) {
   const MemoryPlan& budget = *p.plan.budget;
   const auto most = std::max_element(budget.ways.begin(), budget.ways.end(),

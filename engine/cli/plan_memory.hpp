@@ -1,5 +1,5 @@
 #pragma once
-/// What `hfta-tune plan` says of memory.
+/// The part of `hfta-tune plan` that is about memory.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace hfta::engine {
 
-/// "12.5", "-" for none: as cells of tables have it.
+/// A cell of a table: "12.5", or "-" for none.
 [[nodiscard]] std::string mebibytes(double bytes);
 
-/// Of whom a table speaks: the partition's name, or "every trial".
+/// The trials that a table is about: the partition's name, or "every trial".
 [[nodiscard]] std::string of_partition(const Partition& partition);
 
 /// The ways to keep to the limit, of each partition, and what becomes of it in words; "" where the config says nothing

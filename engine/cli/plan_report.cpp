@@ -70,7 +70,7 @@ std::string budget_text(const Budget& budget) {
   return limits.empty() ? "" : fmt::format("budget: {}\n", join(limits));
 }
 
-// One number, or one of each device where they differ.
+// The width, or the width on each device where they differ.
 std::string widths_text(const Partition& p) {
   const bool same = std::all_of(p.widths.begin(), p.widths.end(), [&](int width) { return width == p.plan.width; });
   return same ? std::to_string(p.plan.width) : fmt::format("{}", fmt::join(p.widths, "/"));
@@ -193,7 +193,7 @@ std::string rungs_text(const StudyConfig& config) {
   return text;
 }
 
-// The rules' names: one word as a word, as it always was.
+// The rules' names; a single rule is a word, as in earlier versions.
 ordered_json stopping_json(const StudyConfig& config) {
   if (config.early_stopping.empty()) return "none";
   if (config.early_stopping.size() == 1) return config.early_stopping.front().rule;

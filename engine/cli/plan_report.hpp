@@ -1,5 +1,5 @@
 #pragma once
-/// What `hfta-tune plan` says, as a table or as JSON.
+/// The output of `hfta-tune plan`, as a table or as JSON.
 
 #include <cstdint>
 #include <optional>
@@ -16,12 +16,12 @@ struct Partition {
   std::string name;
   int trials = 0;
   trials::Params example;
-  PartitionPlan plan;            ///< Of the first device.
-  std::vector<int> widths = {};  ///< By device, in Plan::devices' order.
+  PartitionPlan plan;            ///< Plan of the first device.
+  std::vector<int> widths = {};  ///< Width by device, in Plan::devices' order.
   std::vector<MeasuredWay> ways = {};
 };
 
-/// What would run.
+/// The trials, devices and arrays of a study that would run.
 struct Plan {
   std::optional<int> trials;
   int drawn = 0;

@@ -44,14 +44,14 @@ class ProgressView final : public EventSink {
   const std::deque<Activity>& activities_;
   bool terminal_;
   double began_;
-  std::mutex mutex_;  // of what follows, and of what is written
+  std::mutex mutex_;  // guards the members below, and what is written
   std::condition_variable changed_;
   bool leaving_ = false;
-  double spoke_at_;  ///< When a line was written last, where there is no terminal.
+  double spoke_at_;  ///< Time at which a line was written last, where there is no terminal.
   double silence_;   ///< Seconds without a line after which there is to be one.
   std::optional<Status> last_;
   std::optional<double> drawn_at_;
-  std::size_t lines_ = 0;  ///< On the terminal now.
+  std::size_t lines_ = 0;  ///< Number of lines on the terminal now.
   std::thread thread_;
 };
 

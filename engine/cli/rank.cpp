@@ -1,4 +1,4 @@
-// hfta-tune rank: what hfta-tune starts itself, for each further device of one that is made of several.
+// hfta-tune rank: the command that hfta-tune itself starts for each rank behind the first of a device of several.
 
 #include <sys/stat.h>
 
@@ -45,7 +45,7 @@ Descriptor given(const Arguments& arguments, const char* option) {
   return Descriptor(number);
 }
 
-// Rank 0 decides, and this one ends when the stream does.
+// Ignores signals: rank 0 answers them, and this rank ends when the stream to it does.
 void leave_signals_to_rank_0() {
   for (const int signal : kSignalsOfRank0) std::signal(signal, SIG_IGN);
 }

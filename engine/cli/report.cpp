@@ -55,7 +55,7 @@ struct Format {
   std::string (*text)(const ReportInput& input, std::optional<int> top);
 };
 
-// `top` does not shorten what happened.
+// The formats by name. `top` does not shorten the list of events.
 constexpr Format kFormats[] = {
     {"table",
      [](const ReportInput& input, std::optional<int> top) { return report_table(input, top.value_or(kTopTrials)); }},
@@ -70,7 +70,7 @@ const Format& format_named(const std::string& name) {
   return *std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return name == f.name; });
 }
 
-// Before the store is opened.
+// Checks the options of a timeline before the store is opened.
 void check_timeline(const Arguments& arguments) {
   const auto file = arguments.get<std::string>("timeline");
   if (!file || file->ends_with(".svg") || file->ends_with(".json")) return;

@@ -70,7 +70,7 @@ Usage resume_usage() {
   return usage;
 }
 
-// What stays with the study: not where it lies, nor where and how wide it runs.
+// The overrides that stay with the study: not those that say where it lies, nor where and how wide it runs.
 ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& overrides) {
   ConfigOrigin origin{fs::absolute(file).lexically_normal(), {}};
   for (const Override& o : overrides) {
@@ -98,7 +98,7 @@ int finish(Store& store, const StudyConfig& config, bool any_complete, Speech sp
                                      [](const auto& t) { return t.state == trials::State::kWaiting; });
   if (waiting > 0) tell(fmt::format("{} enqueued, for which run_cap has no room; --trials raises it", waiting));
   if (any_complete) return 0;
-  // Of a study that its budget ended before a trial was COMPLETE, the report has the best so far.
+  // The report has the best so far of a study that its budget ended before a trial was COMPLETE.
   const auto has_value = [&](const trials::Trial& t) { return latest_value(t, input.objectives).has_value(); };
   if (!input.ended_by.empty() && std::any_of(input.trials.begin(), input.trials.end(), has_value)) return 0;
   const auto failed =
@@ -130,7 +130,7 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
   SystemFiles files(faults, place.root, [&lease] { lease.check_held(); });
   store.use(faults);
   storage::StudyStates states(files, place.folder);
-  std::deque<Activity> activities;  // they do not move
+  std::deque<Activity> activities;  // a deque, so that they do not move
   std::vector<std::unique_ptr<Trainer>> watching;
   std::vector<Trainer*> trainers;
   for (std::size_t i = 0; i < fleet.trainers.size(); ++i) {
@@ -153,7 +153,7 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
   return 128 + outcome.stopped_by;
 }
 
-// Nothing is created before the config is known to be whole, the data are loaded and the device is there.
+// Runs a study. Creates nothing before the config is checked, the data are loaded and the device is there.
 int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech speech) {
   const std::atomic<int>& stop = catch_stop_signals();
   tell_warnings(config);
@@ -195,7 +195,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   return drive(config, *store, *lease, fleet, stop, speech);
 }
 
-// A text that YAML reads as itself, whatever it has of YAML's own signs.
+// A quoted text that YAML reads as itself, even if it has signs of YAML's syntax.
 std::string yaml_text(const std::string& text) { return nlohmann::json(text).dump(); }
 
 // The config under another name, where --fresh asks for one.
@@ -204,7 +204,7 @@ StudyConfig load_fresh(const fs::path& file, std::vector<Override>& overrides) {
   const std::unique_ptr<Store> store = storage::open_store_if_made(config.storage, storage::OpenMode::kReadOnly);
   if (!store || !store->find(config.study)) return config;
   overrides.push_back({"study", yaml_text(fresh_name(*store, config.study))});
-  // Beside the old one, not in a file of its own.
+  // The new study goes to the old one's store, not to a file of its own.
   overrides.push_back({"storage", yaml_text(storage::absolute_store(config.storage))});
   return load_config(file, overrides);
 }

@@ -7,12 +7,12 @@
 namespace hfta::engine {
 namespace {
 
-// A handler has no other way to reach anything.
+// Globals, as a signal handler cannot reach anything else.
 std::atomic<int> asked{0};
-std::atomic<bool> insisted{false};  // by SIGINT or SIGTERM
+std::atomic<bool> insisted{false};  // SIGINT or SIGTERM has come once
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// Nothing but what POSIX allows in a handler.
+// The handler does nothing but what POSIX allows in one.
 extern "C" void on_stop(int signal) {
   const bool insists = signal == SIGINT || signal == SIGTERM;
   if (insists && insisted.exchange(true)) _exit(128 + signal);

@@ -1,5 +1,5 @@
 #pragma once
-/// Ctrl-C and its kin.
+/// Signals that ask the program to stop, as Ctrl-C does.
 
 #include <atomic>
 

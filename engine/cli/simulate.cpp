@@ -67,7 +67,7 @@ Number number_in(const std::string& word, Number least, Number most, const std::
   return *number;
 }
 
-// "3"; "1,1,0.3": their speeds; "cpu:2,cpu:2": threads.
+// --devices: "3" is a number; "1,1,0.3" are speeds; "cpu:2,cpu:2" are threads.
 SimulationOptions devices_from(const std::string& text) {
   constexpr int kMost = 1024;
   SimulationOptions options;
@@ -95,7 +95,7 @@ void check_is_new(const fs::path& wanted) {
   throw Error(ErrorKind::kConfig, fmt::format("--keep: found a file {}, wanted a new one", wanted.string()));
 }
 
-// In memory, unless it is to be kept: then a file of a folder of its own, which becomes the wanted one at the end.
+// A store in memory, or, if it is to be kept, a file in a folder of its own, which becomes the wanted one at the end.
 class SimulatedStore {
  public:
   explicit SimulatedStore(std::optional<fs::path> wanted) : wanted_(std::move(wanted)) {

@@ -52,7 +52,7 @@ StudyConfig load_begun(const std::filesystem::path& file, const std::vector<Over
 StoredConfig stored_config(Store& store, const std::string& study, const std::string& url,
                            const std::vector<Override>& overrides) {
   const std::optional<storage::StudyRecord> stored = store.find(study);
-  if (!stored) (void)read_report(store, study);  // says which there are
+  if (!stored) (void)read_report(store, study);  // throws an error that names the studies there are
   ConfigOrigin origin = origin_of(*stored);
   for (const Override& o : overrides) origin.overrides.push_back(o);
   StudyConfig config = parse_config(stored->config, origin.file, origin.overrides, choice_of(*stored));

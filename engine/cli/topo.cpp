@@ -33,7 +33,7 @@ Usage topo_usage() {
   return usage;
 }
 
-// Of each size, the set whose rings have the most bandwidth.
+// The set of each size whose rings have the most bandwidth.
 std::string best_sets(const Topology& topology) {
   const Scores scores(topology);
   std::string text = fmt::format("{:>9}  {:>5}  {:>10}  {}\n", "devices", "GB/s", "MAPA", "best set");
@@ -86,7 +86,7 @@ int topo_command(const Words& words) {
   const std::string format =
       one_of("--format", arguments.get<std::string>("format").value_or("table"), {"table", "yaml"});
   const bool here = !arguments.has("topology") && !arguments.has("machine");
-  if (here && format == "table") print(nodes_text());  // also of a machine without a GPU
+  if (here && format == "table") print(nodes_text());  // a machine without a GPU has nodes, too
   const Topology topology = topology_from(arguments);
   if (format == "yaml") return print(to_yaml(topology)), 0;
   print(fmt::format("{}\n{}", printable(topology.name()), to_table(topology)));

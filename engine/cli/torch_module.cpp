@@ -26,7 +26,7 @@ Error failed(const fs::path& library) {
                                           printable(reason != nullptr ? reason : "unknown reason"), kRemedy)};
 }
 
-// Once loaded, these satisfy the module's own need for libraries of these names, wherever it was built to look.
+// Loads libraries from HFTA_TORCH_DIR, if that is set. They then satisfy the module's need for ones of these names.
 void preload_torch() {
   const char* given = std::getenv("HFTA_TORCH_DIR");
   if (given == nullptr || *given == '\0') return;

@@ -62,7 +62,7 @@ void put(Node& map, const std::string& key, Node value) {
 
 Node reference(const std::string& parameter, int line) { return scalar_node("${" + parameter + "}", false, line); }
 
-// The rate, where the optimizer is there and leaves it to us.
+// Adds a learning rate to the space, where the config has the optimizer and leaves its rate open.
 void search_rate(Node& root, Node& parameters, int line) {
   Node* train = root.find("train");
   Node* optimizer = train == nullptr ? nullptr : train->find("optimizer");
@@ -71,7 +71,7 @@ void search_rate(Node& root, Node& parameters, int line) {
   put(parameters, kRate, parsed(kRates, line));
 }
 
-// The median rule, unless the method stops trials itself or the config says how they are stopped.
+// Sets the median rule, unless the method stops trials itself or the config says how they are stopped.
 void stop_early(Node& root, int line) {
   const Node* method = root.find("method");
   const auto* word = method == nullptr ? nullptr : std::get_if<std::string>(&method->value);

@@ -31,7 +31,7 @@ bool is_open(const Node* method) {
 int epochs_of(const Node& root, const std::string& file) {
   const Node* train = root.find("train");
   const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
-  if (epochs == nullptr) return 1;  // an error that is told where the task is read
+  if (epochs == nullptr) return 1;  // an error that reading the task reports
   return static_cast<int>(Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs));
 }
 

@@ -20,7 +20,7 @@ using trials::ParamValue;
 
 constexpr std::int64_t kMostCombinations = 256;
 
-// What is known of built-in data without reading them.
+// Facts of built-in data that are known without reading them.
 struct KnownData {
   fusion::Shape input;
   std::int64_t classes = 0;
@@ -39,7 +39,7 @@ std::vector<ParamValue> values_to_try(const trials::Distribution& distribution) 
   return values;
 }
 
-// Output [N, classes, ...] of enough classes; what else labels need is seen when the data are read.
+// Checks that the output [N, classes, ...] has enough classes; other needs of labels are checked with the data.
 void check_classes(const TaskSpec& task, const fusion::Graph& graph, const KnownData& data) {
   if (fusion::info_of(task.recipe.loss).targets != fusion::Targets::kClasses) return;
   const fusion::Shape& output = graph.values[static_cast<std::size_t>(graph.outputs[0])].shape;
@@ -49,7 +49,7 @@ void check_classes(const TaskSpec& task, const fusion::Graph& graph, const Known
                           fusion::to_text(output), data.classes, task.data.name, data.classes));
 }
 
-// What of the parameters may be to blame: those that change shapes, and the one that is tried.
+// The parameters that may be to blame: those that change shapes, and the one that is tried.
 std::string context_of(const StudyConfig& config, const Params& params, const std::string& tried) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : params) {
@@ -59,7 +59,7 @@ std::string context_of(const StudyConfig& config, const Params& params, const st
   return parts.empty() ? "" : " (with " + join(parts) + ")";
 }
 
-// `all` may have parameters that do not apply.
+// Reads the task of a trial. `all` may have parameters that do not apply.
 void try_out(const StudyConfig& config, const Params& all, const std::string& tried = "") {
   const Params params = trials::applying(config.space, all);
   if (search::broken(config.constraints, params) != nullptr) return;
@@ -85,7 +85,7 @@ Params at(const Params& base, const std::vector<Axis>& axes, const std::vector<s
   return params;
 }
 
-// The last axis fastest; false after the last combination.
+// Advances to the next combination, the last axis fastest; false after the last one.
 bool advance(const std::vector<Axis>& axes, std::vector<std::size_t>& indices) {
   for (std::size_t a = axes.size(); a-- > 0;) {
     if (++indices[a] < axes[a].values.size()) return true;
@@ -108,7 +108,7 @@ void try_shapes(const StudyConfig& config, const Params& base, const std::vector
     CountedRandom random(0, Stream::kSample, static_cast<std::uint64_t>(draw));
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const std::size_t count = axes[a].values.size();
-      const bool corner = draw < 2;  // all first, all last
+      const bool corner = draw < 2;  // the first two have all first values, or all last ones
       indices[a] = corner ? (draw == 0 ? 0 : count - 1) : static_cast<std::size_t>(random.below(count));
     }
     try_out(config, at(base, axes, indices));

@@ -5,7 +5,7 @@
 
 namespace hfta::engine::configuration {
 
-/// Where every trial of a check without choice stands: each parameter's first extreme.
+/// The parameters of a trial from which a check varies some: each parameter at its first extreme.
 [[nodiscard]] trials::Params base_params(const trials::Space& space);
 
 /// Reads the task for every combination of the shape-changing parameters' values (256 of them where there are more),

@@ -107,7 +107,7 @@ void warn_of_logarithms(const Node& root, const std::string& file, StudyConfig& 
   }
 }
 
-// A study that was begun before there was a key still is what it was.
+// Drops the default, so that studies from before there was the key compare as equal.
 void drop_default_stopping(json& record) {
   json& stopping = record.at("early_stopping");
   const auto drop_mode = [](json& rule) {
@@ -121,14 +121,14 @@ void drop_default_stopping(json& record) {
   if (stopping.empty() || (stopping.is_object() && stopping.at("name") == "none")) record.erase("early_stopping");
 }
 
-// Only what is compressed trains other bits.
+// Drops `memory` from the record unless the policy compresses: no other policy changes bits.
 void drop_memory(json& record) {
   json& memory = record.at("memory");
   memory.erase("limit");
   if (memory.at("policy") != name_of(fusion::MemoryPolicy::kCompress)) record.erase("memory");
 }
 
-// What may change without changing results.
+// Drops keys from the record that may change without changing results.
 void drop_what_decides_nothing(json& record) {
   for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
   drop_memory(record);
@@ -146,7 +146,7 @@ void drop_what_decides_nothing(json& record) {
   if (!repeats && !folds) record.erase("rank");
 }
 
-// The task of base_params; where a constraint keeps these from being drawn and they are none, of others that can be.
+// The task of base_params, or of other parameters where a constraint excludes these and they make no task.
 TaskSpec some_task(const TaskText& task, const StudyConfig& config, json& record) {
   const trials::Params base = trials::applying(config.space, base_params(config.space));
   const json before = record;

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 fs::path from_folder(const fs::path& folder, const std::string& path) { return (folder / path).lexically_normal(); }
 
-// A built-in set, a table, raw tokens, or arrays: what other keys there are depends on it.
+// Reads the source: a built-in set, a table, raw tokens, or arrays. The other keys that there are depend on it.
 std::string read_source(Reader& data, const fs::path& folder, const trials::Space& space, TaskSpec& task) {
   const auto name = data.optional_word("name");
   const auto train = data.optional_word("train");
@@ -40,7 +40,7 @@ std::string read_source(Reader& data, const fs::path& folder, const trials::Spac
   return kind;
 }
 
-// `validation` and `test`: a fraction of the training data, or a file.
+// Reads `validation` or `test`: a fraction of the training data, or a file.
 void read_part(Reader& data, const char* key, bool builtin, const fs::path& folder, std::optional<double>& fraction,
                fs::path& file) {
   const Node* node = data.find(key);

@@ -62,7 +62,7 @@ Stopping read_rule(Reader section, const Reader& root, const std::string& file, 
   return stopping;
 }
 
-// W&B: bands at min_iter and eta times as many each time, or at max_iter / eta^1 ... max_iter / eta^s.
+// Reads W&B's early_terminate: bands at min_iter, min_iter * eta, ..., or at max_iter / eta^1 ... max_iter / eta^s.
 std::optional<Stopping> read_early_terminate(Reader& root, const StudyConfig& config) {
   if (!root.has("early_terminate")) return std::nullopt;
   Reader section = root.section("early_terminate");

@@ -10,7 +10,7 @@
 namespace hfta::engine::configuration {
 namespace {
 
-// Cells of a Markdown table.
+// A cell of a Markdown table.
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
   return text;

@@ -17,14 +17,14 @@ enum class KeyType {
   kInteger,
   kNumber,
   kFlag,
-  kOther,  ///< Read by code of its own; `wanted` says what.
+  kOther,  ///< A value that code of its own reads; `wanted` describes it.
 };
 
-/// Whether ${name} may stand there, and what that does.
+/// Whether ${name} may be the value of a key, and what that does.
 enum class Searched {
   kNo,
   kPerSlot,  ///< Reaches only per-slot numbers: trials with different values share an array.
-  kPadded,   ///< The same, but it says how much of a trial's tensors is used: a copy of a trial keeps it.
+  kPadded,   ///< Says how much of a trial's tensors is used: trials share an array, and a copy of a trial keeps it.
   kShape,    ///< Changes what is computed: trials are packed by its value.
 };
 
@@ -32,8 +32,8 @@ enum class Searched {
 struct Key {
   std::string path;  ///< "train.optimizer.lr"; "parameters.*.min" for a key of every parameter.
   KeyType type = KeyType::kNumber;
-  /// What holds where the key is absent, as a config would say it or, for readers that decide, in words; none:
-  /// required.
+  /// The value where the key is absent, as a config would say it or, for readers that decide, in words; nullopt: the
+  /// key is required.
   std::optional<std::string> fallback = std::nullopt;
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -41,14 +41,14 @@ struct Key {
   std::vector<std::string> choices = {};
   std::vector<std::string> only = {};  ///< Names of the optimizer, schedule, ... that have this key; empty: all.
   Searched searched = Searched::kNo;
-  const char* wanted = nullptr;  ///< Instead of what type and bounds say.
+  const char* wanted = nullptr;  ///< Describes the value in messages; nullptr: type and bounds do.
   std::string sentence = {};
   /// The section whose key of the same name it repeats, but for the default; "": none. All that repeat a section have
   /// one row of the reference page, and so one default.
   std::string repeats = {};
 };
 
-/// In the order of the reference page.
+/// All keys, in the order of the reference page.
 [[nodiscard]] const std::vector<Key>& all_keys();
 
 /// The row of a path; nullptr if there is none.
@@ -67,7 +67,7 @@ struct Key {
 /// The tables of docs/config.md, one per section.
 [[nodiscard]] std::string key_reference();
 
-/// What a key of another tool's file, or of a later version, comes with instead of "unknown key"; "" for all others.
+/// The message for a key of another tool's file, or of a later version, instead of "unknown key"; "" for all others.
 [[nodiscard]] std::string foreign_key_message(std::string_view path);
 
 }  // namespace hfta::engine::configuration

@@ -27,7 +27,7 @@ std::vector<std::string> with_option(std::string_view option) {
   });
 }
 
-// The numbers of all losses, those of one name as one key.
+// The keys for the numbers of all losses; numbers of one name are one key.
 std::vector<Key> number_keys() {
   std::vector<Key> keys;
   for (const fusion::LossInfo& loss : fusion::losses()) {

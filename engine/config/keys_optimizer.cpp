@@ -68,7 +68,7 @@ Key key_of(const std::string& section, const fusion::HyperField& field, const st
   return key;
 }
 
-// PyTorch's way to say beta1 and beta2.
+// The key `betas`: PyTorch's way to write beta1 and beta2.
 Key betas_key(const std::string& section, const std::string& fallback) {
   return {.path = section + ".betas",
           .type = KeyType::kOther,
@@ -82,7 +82,7 @@ Key betas_key(const std::string& section, const std::string& fallback) {
           .sentence = "Both betas at once."};
 }
 
-// Of each item of the list.
+// The keys of each group in the list.
 std::vector<Key> group_keys() {
   const std::string section = kOptimizer + ".groups.*", fallback = "the optimizer's";
   std::vector<Key> keys = {

@@ -15,10 +15,10 @@ struct LayerForm {
   const Entry* kind = nullptr;          ///< The entry whose key is the kind; nullptr: the item is the kind itself.
   const Entry* second_kind = nullptr;   ///< A further key that is a kind, and no argument of the first: a mistake.
   std::vector<const Node*> positional;  ///< Values under the kind.
-  std::vector<const Entry*> named;      ///< Under the kind or beside it, in order; `name` among them.
+  std::vector<const Entry*> named;      ///< Entries under the kind or beside it, in order; `name` among them.
 };
 
-/// Which key of a map is the layer's kind: the first that is a known kind, else the first but `name`.
+/// Takes an item apart. The kind of a map is its first key that is a known kind, else its first key but `name`.
 [[nodiscard]] LayerForm layer_form(const Node& item);
 
 }  // namespace hfta::engine::configuration

@@ -40,7 +40,7 @@ std::vector<double> read_numbers(const Site& site, const Node& node) {
   return numbers;
 }
 
-// One number stands for a list of one. A weight of 1 is the same as none.
+// Reads pos_weight: one number stands for a list of one. A weight of 1 is the same as none.
 std::vector<double> read_pos_weight(const Site& site, const Node& node) {
   const bool number = node.kind == Node::Kind::kScalar && !node.is_null();
   std::vector<double> weights = number ? std::vector{site.number(node)} : read_numbers(site, node);
@@ -48,7 +48,7 @@ std::vector<double> read_pos_weight(const Site& site, const Node& node) {
   return weights;
 }
 
-// Recorded only where it is not the default: a study that was begun before there was the key still is what it was.
+// Records a value only if it is not the default, so that studies from before there was the key compare as equal.
 template <typename T>
 void record_change(Reader& loss, const char* key, const T& value, const T& fallback) {
   if (value != fallback || !loss.find(key)->from.empty()) loss.record(key, to_json(*loss.find(key)));

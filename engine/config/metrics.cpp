@@ -51,7 +51,7 @@ void read_option(const Site& site, const Node& node, const fusion::MetricOption&
       option.averages[static_cast<std::size_t>(found - key.choices.begin())];
 }
 
-// accuracy, or {name: f1, average: micro}
+// Reads a metric: accuracy, or {name: f1, average: micro}
 MetricSpec read_metric(const Site& site, const Node& node, fusion::Loss loss) {
   const Node* name = node.kind == Node::Kind::kMap ? node.find("name") : &node;
   if (name == nullptr) site.fail(node, "found no name, wanted the name of a metric: {name: f1, average: micro}");
@@ -98,7 +98,7 @@ void add_terms(const Formula& formula, TaskSpec& task) {
   }
 }
 
-// {accuracy: "hits / tokens"}
+// Reads metrics that are formulas: {accuracy: "hits / tokens"}
 void read_formulas(Reader& train, const Node& map, TaskSpec& task) {
   const Site site = train.site("metrics");
   if (task.recipe.loss != fusion::Loss::kModel) {

@@ -35,7 +35,7 @@ std::vector<fusion::Binding> read_bind(Reader& model, const std::string& file) {
   return bindings;
 }
 
-// exported, fresh, or {jitter: 0.01}
+// Reads model.init: exported, fresh, or {jitter: 0.01}
 void read_init(Reader& model, const std::string& file, fusion::ImportOptions& import) {
   const Node* node = model.find("init");
   model.record("init", node != nullptr ? to_json(*node) : json("exported"));
@@ -54,7 +54,7 @@ void read_init(Reader& model, const std::string& file, fusion::ImportOptions& im
 
 std::filesystem::path path_of(const std::string& word) { return std::filesystem::path(word).lexically_normal(); }
 
-// The training graph is what an absent key stands for, too: where that is admitted at all, results are the same.
+// Reads model.evaluation. An absent key means the training graph, too: where that is allowed, results are the same.
 void read_evaluation(Reader& model, const std::filesystem::path& folder, ModelFile& found) {
   const Node* node = model.find("evaluation");
   if (node == nullptr || (node->is_null() && node->from.empty())) return;
@@ -80,7 +80,7 @@ ModelFile read_model_file(Reader& model, const TaskText& text) {
   found.import.freeze = read_freeze(model);
   found.import.bind = read_bind(model, file);
   read_init(model, file, found.import);
-  // Recorded only where it is: a study that was begun before there was the key still is what it was.
+  // Records the key only if it is there, so that studies from before there was the key compare as equal.
   if (const Node* node = model.find("adapters"); node != nullptr && !node->is_null()) {
     Reader adapters = model.section("adapters");
     found.import.lora = read_adapters(adapters, file, text.space);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostShown = 60;
 
-// Cut between characters, so that the message stays valid UTF-8.
+// The text, cut between characters so that the message stays valid UTF-8.
 std::string shown(const std::string& text) {
   if (text.size() <= kMostShown) return printable(text);
   std::size_t end = kMostShown;

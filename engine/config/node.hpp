@@ -18,7 +18,7 @@ struct Node {
 
   std::string text;           ///< A scalar as it was written (without quotes): "1e-4", "${lr}".
   bool quoted = false;        ///< Quoted scalars are words, whatever they look like.
-  trials::ParamValue value;   ///< What the scalar means. monostate: null.
+  trials::ParamValue value;   ///< The scalar's meaning; monostate: null.
   bool out_of_range = false;  ///< A number that no double holds (1e400); `value` is then a word.
   std::string from;           ///< The parameter that `value` was taken from; "" if it stands in the config.
 
@@ -36,14 +36,14 @@ struct Node {
 
 struct Entry {
   std::string key;
-  int line = 1;  ///< Of the key.
+  int line = 1;  ///< Line of the key, 1-based.
   Node value;
 };
 
 /// A scalar as if it stood in a config: resolved unless quoted.
 [[nodiscard]] Node scalar_node(std::string text, bool quoted, int line);
 
-/// What stands there, for messages: "'abc'", "1e-4", "a list", "nothing", "0.5 (from ${lr})".
+/// The node as messages show it: "'abc'", "1e-4", "a list", "nothing", "0.5 (from ${lr})".
 [[nodiscard]] std::string found_text(const Node& node);
 
 /// Throws Error{kConfig}: "file:line: path: message", or "--set key: message" for what the command line gave.

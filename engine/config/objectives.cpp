@@ -28,7 +28,7 @@ void read_one(Reader metric, StudyConfig& config) {
   config.target = metric.optional_number("target");
 }
 
-// Keys of one order are refused; what is recorded says so by their defaults.
+// Reads one of several objectives. Refuses keys that need a single order of the trials.
 void read_one_of_several(Reader& metric, StudyConfig& config) {
   const trials::Objective objective = read_objective(metric);
   for (const trials::Objective& other : config.objectives) {

@@ -16,8 +16,8 @@ const fusion::OptimizerInfo& optimizer_named(std::string_view name) {
   return *std::find_if(all.begin(), all.end(), [&](const fusion::OptimizerInfo& info) { return info.name == name; });
 }
 
-// The numbers of the optimizer, or of a group of parameters. What is left out stays as it was; of the optimizer, where
-// it is the default, it is recorded too.
+// Reads the numbers of the optimizer, or of a group of parameters. Numbers that are left out stay as they were; the
+// optimizer's, which are then defaults, are recorded too.
 class NumberReader {
  public:
   NumberReader(Reader& section, bool record_defaults) : section_(section), record_defaults_(record_defaults) {}
@@ -75,7 +75,7 @@ class NumberReader {
   bool record_defaults_;
 };
 
-// Recorded only where there are groups: a study that was begun before there was the key still is what it was.
+// Records groups only if there are some, so that studies from before there was the key compare as equal.
 void read_groups(Reader& optimizer, const fusion::OptimizerInfo& kind, const std::vector<std::string>& possible,
                  OptimizerRead& found) {
   const Node* list = optimizer.find("groups");

@@ -15,7 +15,7 @@
 namespace hfta::engine::configuration {
 namespace {
 
-// What stands below model.bind are names with dots of their own: one key each.
+// Splits a path into keys. Names below model.bind may have dots, and are one key each.
 std::vector<std::string> split(const std::string& path) {
   static const std::string bind = "model.bind.";
   std::vector<std::string> keys(1);

@@ -1,4 +1,4 @@
-// In a file of its own: libhfta_torch.so needs it, and nothing else of what reads YAML.
+// StudyConfig::partition, in a file of its own: libhfta_torch.so needs it, and nothing else of the YAML readers.
 #include <algorithm>
 #include <iterator>
 #include <string>

@@ -29,7 +29,7 @@ bool has_any(const std::vector<std::string>& names, const std::vector<std::strin
                      [&](const std::string& name) { return std::count(names.begin(), names.end(), name) > 0; });
 }
 
-// A value that is searched decides results by what it is searched over.
+// The value as recorded: "${name}" for one that is searched, whose results depend on the space and not on one value.
 json recorded(const Node& node, json value) { return node.from.empty() ? std::move(value) : json(node.text); }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace hfta::engine::configuration {
 
-/// Where a value stands: what an error needs.
+/// The place of a value, for errors.
 struct Site {
   const std::string& file;
   std::string path;  ///< "train.optimizer.betas.0"
@@ -22,7 +22,7 @@ struct Site {
   /// Throws "found ..., wanted ..." for a value that is not what the key wants.
   [[noreturn]] void mismatch(const Node& node) const;
   [[noreturn]] void fail(const Node& node, const std::string& message) const { fail_at(file, node, path, message); }
-  /// Checked against the key's type, bounds and choices.
+  /// The node's value, checked against the key's type, bounds and choices.
   [[nodiscard]] std::int64_t integer(const Node& node) const;
   [[nodiscard]] double number(const Node& node) const;
   [[nodiscard]] bool flag(const Node& node) const;
@@ -39,8 +39,8 @@ class Reader {
   /// Throws if `map` is not a map, or has a key that the table does not have.
   Reader(const std::string& file, const Node& map, std::string path, std::string table, nlohmann::json& record);
 
-  /// For sections whose keys depend on a kind (of optimizer, ...): `active` is this trial's, `possible` are all that
-  /// the study may give it. Throws for a key that none of them has. Keys of the others are recorded and left alone.
+  /// Restricts a section whose keys depend on a kind (of optimizer, ...): `active` is this trial's kind, `possible` are
+  /// all that the study may give it. Throws for a key that none of them has. Keys of the others are recorded only.
   void restrict_to(const std::string& active, const std::vector<std::string>& possible);
 
   [[nodiscard]] bool has(std::string_view key) const { return map_.find(key) != nullptr; }
@@ -57,16 +57,16 @@ class Reader {
   [[nodiscard]] std::optional<std::int64_t> optional_integer(std::string_view key);
   [[nodiscard]] std::optional<double> optional_number(std::string_view key);
   [[nodiscard]] std::optional<std::string> optional_word(std::string_view key);
-  /// As optional_number, with a default that depends on other keys.
+  /// The number, or `fallback` if it is absent: a default that depends on other keys.
   [[nodiscard]] double number_or(std::string_view key, double fallback);
-  /// "auto" is nullopt.
+  /// The integer; nullopt for "auto".
   [[nodiscard]] std::optional<std::int64_t> integer_or_auto(std::string_view key);
   /// A section within this one; an empty one if it is absent and has a default.
   [[nodiscard]] Reader section(std::string_view key);
 
   /// Throws "file:line: path.key: message", at the key or, if it is absent, at this section. "" is the section itself.
   [[noreturn]] void fail(std::string_view key, const std::string& message) const;
-  /// For values that are read by other means. Returns what stands in the record now.
+  /// Records a value that is read by other means. Returns the value in the record.
   nlohmann::json& record(std::string_view key, nlohmann::json value);
 
  private:

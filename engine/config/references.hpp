@@ -11,18 +11,18 @@
 
 namespace hfta::engine::configuration {
 
-/// What the config does with its parameters, told from where their names stand, never from their values.
+/// How the config uses its parameters, judged by where their names stand, never by their values.
 struct Uses {
   std::set<std::string> used;
-  std::set<std::string> shape_changing;  ///< Used where a value changes more than per-slot numbers.
-  std::set<std::string> padded;          ///< Used where it says how much of a trial's tensors is used.
+  std::set<std::string> shape_changing;  ///< Parameters whose value changes more than per-slot numbers.
+  std::set<std::string> padded;          ///< Parameters that say how much of a trial's tensors is used.
 };
 
-/// Every ${name} of a whole config. Throws Error{kConfig}, with the place, for names that are no parameters (nearest
+/// Finds every ${name} of a config. Throws Error{kConfig}, with the place, for names that are no parameters (nearest
 /// named), for places where none may stand, and for a ${ that is not closed.
 [[nodiscard]] Uses find_references(const std::string& file, const Node& root, const trials::Space& space);
 
-/// Parameters that do not apply to a trial: what stands for them, if the config says it.
+/// The values that stand for parameters that do not apply to a trial; nullopt: the config gives none.
 using Absent = std::map<std::string, std::optional<trials::ParamValue>>;
 
 /// A trial as ${name} sees it.

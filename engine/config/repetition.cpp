@@ -12,7 +12,7 @@
 namespace hfta::engine::configuration {
 namespace {
 
-// 0 where the trial has no such parameter.
+// The index that a trial's parameter has; 0 if the trial has no such parameter.
 std::int64_t index_in(const trials::Params& params, const char* name) {
   const auto found = std::find_if(params.begin(), params.end(), [&](const auto& param) { return param.first == name; });
   if (found == params.end()) return 0;
@@ -33,8 +33,8 @@ void check_names(Reader& root, const std::string& file, const StudyConfig& confi
   }
 }
 
-// A rule that compares repetitions stands alone, and one that completes trials cannot say when a configuration is
-// complete, since its repetitions wait for each other.
+// Checks rules: one that compares repetitions must be the only one, and one that completes trials does not go with
+// repetitions, since those of a configuration wait for each other.
 void check_rules(const Reader& root, const StudyConfig& config) {
   const trials::Repetitions& repetitions = config.repetitions;
   for (const search::Stopping& stopping : config.early_stopping) {

@@ -20,7 +20,7 @@ void check_repetitions(const Reader& root, const StudyConfig& config);
 /// Adds the repetitions' parameters to the space; `fold` splits trials into partitions where folds differ in size.
 void add_axes(const FoldKeys& folds, StudyConfig& config);
 
-/// What a trial's `repeat` and `fold` make of its task. `data`: the section, for messages.
+/// Applies a trial's `repeat` and `fold` to its task. `data`: the section, for messages.
 void repeat_task(const TaskText& text, const trials::Params& params, const Reader& data, TaskSpec& task);
 
 }  // namespace hfta::engine::configuration

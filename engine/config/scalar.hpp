@@ -1,5 +1,5 @@
 #pragma once
-/// What an unquoted word of a config means: YAML 1.2's core schema. Internal to engine/config.
+/// The meaning of an unquoted word of a config: YAML 1.2's core schema. Internal to engine/config.
 
 #include <string_view>
 

@@ -19,7 +19,7 @@ using trials::DistributionKind;
 using trials::ParamValue;
 
 constexpr std::size_t kMostValues = 10'000;
-constexpr std::size_t kMostName = 512;  // what Optuna's tables hold
+constexpr std::size_t kMostName = 512;  // limit of Optuna's tables
 
 bool is_integer(const Node* node) { return node != nullptr && std::holds_alternative<std::int64_t>(node->value); }
 bool is_whole(double value) { return std::floor(value) == value; }
@@ -69,7 +69,7 @@ double read_bound(Reader& parameter, const char* key, DistributionKind kind) {
   return value;
 }
 
-// Multiples of a whole q are whole; whether they were meant as integers shows in the ends that are values themselves.
+// Multiples of a whole q are whole; they count as integers if the ends that are values themselves are integers.
 bool gives_integers(const Distribution& d) {
   const bool ends = d.kind == DistributionKind::kQUniform || d.kind == DistributionKind::kQLogUniformValues;
   return is_whole(d.q) && (!ends || is_whole(d.min));

@@ -59,14 +59,14 @@ std::string method_name(Reader& root) {
                           "beside method: random",
                           found_text(*node), *word));
   }
-  if (word != nullptr && *word == "bayes") {  // what W&B calls it
+  if (word != nullptr && *word == "bayes") {  // W&B's name for it
     root.record("method", "gp");
     return "gp";
   }
   return root.word("method");
 }
 
-// A method that says how long trials train may leave that to train.epochs, or that to its own key.
+// Completes and checks a method's max_epochs: train.epochs gives it where it is left out, and limits it.
 void read_epochs(Reader& root, Reader& section, const std::string& file, int& most) {
   const Node* train = root.find("train");
   const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
@@ -125,7 +125,7 @@ void check_lists(Reader& root, const std::string& file, const StudyConfig& confi
   }
 }
 
-// Devices that train each array together: with equally many threads each, as all run the way that suits the first.
+// Whether parts can train each array together: with equally many threads, as all run the way that suits the first.
 bool is_joined(const std::vector<std::string>& parts) {
   return parts.size() <= fusion::kMostRanks && cpu_threads(parts.front()) &&
          std::all_of(parts.begin(), parts.end(), [&](const std::string& part) { return part == parts.front(); });
@@ -139,7 +139,7 @@ bool is_device(const std::string& word) {
   return !number.empty() && number.size() <= 3 && number.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// A word, or a list of them; the words for whatever there is stand alone.
+// Reads array.device: a word, or a list of them; the words for whatever devices there are must stand alone.
 std::vector<std::string> read_devices(const Reader& array) {
   const Node* node = array.find("device");
   if (node == nullptr) return {"auto"};
@@ -155,13 +155,13 @@ std::vector<std::string> read_devices(const Reader& array) {
   return words;
 }
 
-// Null where there is no word, a number among others.
+// The word of a key; null if its value is no word, but a number, say.
 const std::string* word_at(const Reader& section, const char* key) {
   const Node* node = section.find(key);
   return node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
 }
 
-// A number, or one with a unit; nothing: auto.
+// Reads bytes: a number, or one with a unit; nullopt: auto.
 std::optional<std::int64_t> read_bytes(Reader& section, const char* key) {
   const std::string* const word = word_at(section, key);
   if (word == nullptr || *word == "auto") return section.integer_or_auto(key);
@@ -172,7 +172,7 @@ std::optional<std::int64_t> read_bytes(Reader& section, const char* key) {
   return bytes;
 }
 
-// Bytes; nothing: auto.
+// Reads array.cache in bytes; nullopt: auto.
 std::optional<std::int64_t> read_cache(Reader& array) {
   const std::string* const word = word_at(array, "cache");
   if (word != nullptr && *word == "off") return 0;

@@ -9,37 +9,37 @@
 
 namespace hfta::engine::configuration {
 
-/// The map `parameters`. Throws Error{kConfig} with the place of what no distribution can be made of.
+/// Reads the map `parameters`. Throws Error{kConfig}, with the place, if no distribution can be made of an entry.
 [[nodiscard]] trials::Space read_space(Reader& root, const std::string& file, nlohmann::json& record);
 
-/// `when` and `otherwise` of the parameters, and constraints. Reads the space first.
+/// Reads `when` and `otherwise` of the parameters, and constraints. REQUIRES that the space was read.
 void read_dependences(Reader& root, const std::string& file, nlohmann::json& record, StudyConfig& config);
 /// Throws if the method cannot search a space whose parameters depend on each other so.
 void check_dependences(const Reader& root, const StudyConfig& config);
 
-/// early_stopping, and W&B's early_terminate. Reads the method first.
+/// Reads early_stopping, and W&B's early_terminate. REQUIRES that the method was read.
 void read_early_stopping(Reader& root, const std::string& file, StudyConfig& config);
 
-/// points and warm_start. Reads the space, the method and the constraints first.
+/// Reads points and warm_start. REQUIRES that the space, the method and the constraints were read.
 void read_beginnings(Reader& root, StudyConfig& config);
 
-/// run_cap and budget. Reads the method and early stopping first.
+/// Reads run_cap and budget. REQUIRES that the method and early stopping were read.
 void read_budget(Reader& root, StudyConfig& config);
 
 /// An entry of `metric`, which is a map, or a list of them.
 struct ObjectiveNode {
-  std::string path;  ///< "metric"; of several, "metric.0"
+  std::string path;  ///< "metric", or "metric.0" if there are several.
   Node node;
 };
 [[nodiscard]] std::vector<ObjectiveNode> objective_nodes(const Node& metric);
-/// metric.
+/// Reads the key `metric`.
 void read_objectives(Reader& root, const std::string& file, StudyConfig& config);
-/// Throws if a study of several objectives has what needs one order of its trials. Reads all other keys first.
+/// Throws if a study of several objectives has what needs one order of its trials. REQUIRES all other keys read.
 void check_several(const Reader& root, const StudyConfig& config);
-/// Whether goals are what the metrics suggest; a warning where they are not. Throws for a formula without a goal.
+/// Warns of goals other than those that the metrics suggest. Throws for a formula without a goal.
 void check_goals(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config);
 
-/// Everything else but the task. `config.folder`, `config.file` and `config.space` are set already.
+/// Reads everything else but the task. `config.folder`, `config.file` and `config.space` are set already.
 void read_study(Reader& root, const std::string& file, StudyConfig& config);
 
 }  // namespace hfta::engine::configuration

@@ -17,7 +17,7 @@ bool is_validated(const TaskSpec& task) {
   return task.data.validation || !task.data.validation_file.empty() || task.data.folds.count > 1;
 }
 
-// What will be recorded of every epoch: where a metric gives one number per class, that of the first.
+// Names of the metrics recorded for every epoch; if a metric gives one number per class, only the first.
 std::vector<std::string> recorded_metrics(const TaskSpec& task) {
   std::vector<std::string> names = {"train_loss"};
   for (const fusion::Phase& phase : task.recipe.phases) names.push_back("train_" + phase.loss);
@@ -31,7 +31,7 @@ std::vector<std::string> recorded_metrics(const TaskSpec& task) {
   return names;
 }
 
-// The one that gives the study's metric; null: none of them.
+// The metric of the task that gives the recorded metric `name`; null: none does.
 const fusion::MetricSpec* metric_behind(const TaskSpec& task, std::string_view name) {
   if (!is_validated(task) || !name.starts_with("val_")) return nullptr;
   name.remove_prefix(4);

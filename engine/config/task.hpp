@@ -21,7 +21,7 @@ struct FoldKeys {
   std::string groups;  ///< "": none
 };
 
-/// What a trial's task is read from. Shared by all trials of a study, never changed.
+/// The part of a config that a trial's task is read from. Shared by all trials of a study, never changed.
 struct TaskText {
   std::string file;
   std::filesystem::path folder;                         ///< Paths of models and data are relative to it.
@@ -30,15 +30,15 @@ struct TaskText {
   std::map<std::string, trials::ParamValue> otherwise;  ///< StudyConfig::otherwise
   trials::Repetitions repetitions;
   FoldKeys folds;
-  std::optional<fusion::Compression> compression = {};  ///< Of memory.policy: compress.
-  int default_epochs = 0;                               ///< Where train.epochs is left out; 0: it may not be.
-  std::vector<std::pair<std::string, Node>> metrics;    ///< The study's, by the keys' paths; none are unchecked.
+  std::optional<fusion::Compression> compression = {};  ///< Set by memory.policy: compress.
+  int default_epochs = 0;                               ///< Default of train.epochs; 0: the key is required.
+  std::vector<std::pair<std::string, Node>> metrics;    ///< The study's metrics to check, by their keys' paths.
 };
 
 /// Reads and checks a trial's task, and records it in canonical form. Throws Error{kConfig} with the place.
 [[nodiscard]] TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann::json& record);
 
-/// Whether larger values of a recorded metric are better; none: nobody knows (a formula).
+/// Whether larger values of a recorded metric are better; nullopt: unknown (a formula).
 [[nodiscard]] std::optional<bool> larger_is_better(const TaskSpec& task, std::string_view name);
 
 /// The words that a value of the config may become in this study: itself, or what its parameter may be.
@@ -49,18 +49,18 @@ void read_model(Reader& model, const TaskText& text, nlohmann::json& record, Tas
 [[nodiscard]] ModelFile read_model_file(Reader& model, const TaskText& text);
 /// model.adapters
 [[nodiscard]] fusion::Lora read_adapters(Reader& adapters, const std::string& file, const trials::Space& space);
-/// Throws where an optimizer does not leave zeros alone that adapters are padded with. Behind the optimizers.
+/// Throws if an optimizer changes the zeros that adapters are padded with. REQUIRES that optimizers were read.
 void check_padding(const Reader& train, const TaskSpec& task);
 /// `labelled`: whether the loss compares outputs with targets.
 void read_data(Reader& data, const std::filesystem::path& folder, const trials::Space& space, bool labelled,
                TaskSpec& task);
-/// Reads the model first.
+/// REQUIRES that the model was read.
 void read_train(Reader& train, const TaskText& text, TaskSpec& task);
 /// train.loss
 void read_loss(Reader& train, const trials::Space& space, TaskSpec& task);
 /// Whether the loss is one of the model: train.loss names an output of it, or train.phases do.
 [[nodiscard]] bool has_loss_of_model(const Reader& train);
-/// train.metrics; reads the loss first.
+/// Reads train.metrics. REQUIRES that the loss was read.
 void read_metrics(Reader& train, TaskSpec& task);
 
 /// An optimizer with its groups of parameters.

@@ -50,7 +50,7 @@ void check_characters(std::string_view text, const std::string& file) {
   }
 }
 
-// Past the closing quote; the text's end if there is none.
+// The position past the closing quote; the text's end if there is none.
 std::size_t skip_quoted(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (++at; at < text.size(); ++at) {

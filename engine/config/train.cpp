@@ -12,13 +12,13 @@ namespace {
 using fusion::Precision;
 using fusion::ScheduleKind;
 
-// The value whose name_of() is that word; the table of keys has seen to it that there is one.
+// The value whose name_of() is that word. REQUIRES that there is one, as the table of keys checks.
 template <typename Enum>
 Enum named(const std::string& word, std::initializer_list<Enum> all) {
   return *std::find_if(all.begin(), all.end(), [&](Enum value) { return word == fusion::name_of(value); });
 }
 
-// Recorded only where it is not the default: a study that was begun before there was the key still is what it was.
+// Records the value only if it is not the default, so that studies from before there was the key compare as equal.
 void read_precision(Reader& train, fusion::Recipe& recipe) {
   const Node* node = train.find("precision");
   if (node == nullptr) return;
@@ -31,13 +31,13 @@ void read_precision(Reader& train, fusion::Recipe& recipe) {
   train.record("precision", word);
 }
 
-// Not recorded where it is absent, as above.
+// Records nothing if the key is absent, as above.
 void read_accumulation(Reader& train, TaskSpec& task) {
   task.recipe.accumulates = train.has("accumulate");
   if (task.recipe.accumulates) task.hyper.accumulate = train.integer("accumulate");
 }
 
-// A loss and an optimizer for all parameters.
+// Reads a loss and an optimizer for all parameters.
 void read_single_phase(Reader& train, const trials::Space& space, TaskSpec& task) {
   read_loss(train, space, task);
   Reader section = train.section("optimizer");
@@ -80,7 +80,7 @@ void read_schedule(Reader& section, const trials::Space& space, TaskSpec& task) 
   }
 }
 
-// Steps are counted when the data are known; see engine/fused/task_check.hpp.
+// Checks a warm-up by itself. Steps are counted once the data are known; see engine/fused/task_check.hpp.
 void check_warmup(const Reader& section, const TaskSpec& task) {
   const fusion::Schedule& schedule = task.hyper.schedule;
   if (schedule.per_step || schedule.warmup == 0 || schedule.warmup < task.recipe.epochs) return;

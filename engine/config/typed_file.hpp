@@ -21,13 +21,13 @@ class TypedFile {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[noreturn]] void wrong(const Node& node, const std::string& key, const std::string& wanted) const;
-  /// The whole file; a map, or `wanted` is missed.
+  /// The whole file, which must be a map: else the message says `wanted`.
   [[nodiscard]] Node root(std::string_view text, const std::string& wanted) const;
   [[nodiscard]] int integer(const Node& node, const std::string& key, int least, int most) const;
-  /// Not NaN.
+  /// The number of a node; never NaN.
   [[nodiscard]] double number(const Node& node, const std::string& key, double least, double most,
                               const std::string& unit) const;
-  /// The same of a map's key; `fallback` if it is not there.
+  /// The number of a map's key; `fallback` if the key is not there.
   [[nodiscard]] double number_of(const Node& map, const std::string& key, double fallback, double least, double most,
                                  const std::string& unit) const;
   [[nodiscard]] const std::vector<Node>& list(const Node& node, const std::string& key,

@@ -25,9 +25,9 @@ constexpr const char* kNoAnchors =
 // A collection that is not closed yet.
 struct Open {
   Node node;
-  std::optional<std::string> key;  // of the map's value that comes next
+  std::optional<std::string> key;  // the key of the map's next value
   int key_line = 1;
-  std::unordered_map<std::string, int> lines;  // of the map's keys
+  std::unordered_map<std::string, int> lines;  // the lines of the map's keys
 };
 
 class TreeBuilder final : public YAML::EventHandler {

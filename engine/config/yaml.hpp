@@ -1,5 +1,5 @@
 #pragma once
-/// From the bytes of a YAML file, a config or a machine's topology, to its tree. Internal to engine/config and
+/// Parses the bytes of a YAML file, a config or a machine's topology, into its tree. Internal to engine/config and
 /// engine/topology.
 
 #include <cstddef>

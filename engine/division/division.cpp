@@ -22,12 +22,12 @@ using nlohmann::ordered_json;
 
 constexpr double kNoise = 1.03;  // plans whose predictions differ less are taken to be equally fast
 constexpr int kMostUnits = 1024;
-constexpr const char* kNames[] = {"batches", "slots", "stages"};  // by Division::Of
+constexpr const char* kNames[] = {"batches", "slots", "stages"};  // names by Division::Of
 
 using TimeOf = std::function<double(std::size_t rank, int units)>;
 
-// The numbers of units, `least` for each rank at least, of which the slowest rank is done first. Each unit goes where
-// it is done first; with times that do not fall that is the best there is.
+// The numbers of units, at least `least` for each rank, with which the slowest rank is done first. Each unit goes where
+// it is done first; that is optimal if more units never take less time.
 std::vector<int> fastest_parts(std::size_t ranks, int units, int least, const TimeOf& time) {
   std::vector<int> parts(ranks, least);
   for (int given = least * static_cast<int>(ranks); given < units; ++given) {
@@ -53,7 +53,7 @@ double slowest(const std::vector<int>& parts, const TimeOf& time) {
   return seconds;
 }
 
-// On the line through the two measured sizes around it, or next to it.
+// The seconds on the line through the two measured sizes around it, or next to it.
 double seconds_of(const std::map<std::int64_t, double>& of_samples, double samples) {
   if (of_samples.size() == 1) return of_samples.begin()->second;
   auto above = of_samples.lower_bound(static_cast<std::int64_t>(std::ceil(samples)));

@@ -41,7 +41,7 @@ struct Division {
     kStages,   ///< Every rank has some layers of all slots, and whole batches: a pipeline (fusion::Shares::kStages).
   };
   Of of = Of::kBatches;
-  /// Of each rank, 0 to fusion::kMostParts, one of them above 0; of batches all of them are; of stages all are 1.
+  /// Each rank's part, 0 to fusion::kMostParts, one of them above 0; for batches all of them are; for stages all are 1.
   std::vector<int> parts;
 
   bool operator==(const Division&) const = default;
@@ -53,23 +53,23 @@ struct Division {
 struct RankPlan {
   Division division;
   double predicted_seconds = 0;
-  double tried_seconds = 0;  ///< What some steps took; 0: it was not tried.
+  double tried_seconds = 0;  ///< Measured over some steps; 0: it was not tried.
   bool operator==(const RankPlan&) const = default;
 };
 
-/// What was chosen, and from what; `plans` has the chosen one.
+/// The chosen division, and the plans that it was chosen from; it is one of them.
 struct RankPlans {
   Division chosen;
   std::vector<RankPlan> plans;
-  int width = 0;  ///< Of the arrays that were timed; 0: unknown, from before it was kept.
+  int width = 0;  ///< Width of the arrays that were timed; 0: unknown, from before it was recorded.
   bool operator==(const RankPlans&) const = default;
 };
 
 /// The seconds of a training step that a rank takes by itself, while the others are at work as well.
 struct RankTimes {
-  /// Entry b - 1: of b slots, with whole batches. At least one entry.
+  /// Entry b - 1: seconds for b slots, with whole batches. At least one entry.
   std::vector<double> of_slots;
-  /// By samples: of all slots, with that many samples of a batch. At least one entry, the largest the whole batch.
+  /// By samples: seconds for all slots, with that many samples of a batch. The largest entry is that of a whole batch.
   std::map<std::int64_t, double> of_samples;
 };
 
@@ -78,10 +78,10 @@ struct RankTimes {
 [[nodiscard]] std::vector<std::int64_t> sizes_to_time(std::int64_t batch, bool batches,
                                                       const std::function<bool(std::int64_t)>& allowed);
 
-/// What plans are made from.
+/// The measurements that plans are made from.
 struct RankQuestion {
-  std::vector<RankTimes> ranks;  ///< Equally many slots and samples of each.
-  double exchange_seconds = 0;   ///< In which gradients of all slots become means over the ranks.
+  std::vector<RankTimes> ranks;  ///< Times of each rank, of equally many slots and samples.
+  double exchange_seconds = 0;   ///< Seconds in which gradients of all slots are averaged over the ranks.
   bool batches = true;           ///< Whether batches can be divided.
 };
 
@@ -96,11 +96,11 @@ struct RankQuestion {
 /// The one plan of stages. Nothing predicts it; where the model is cut follows from its graph.
 [[nodiscard]] RankPlan plan_of_stages(int ranks);
 
-/// Of such plans, what `divide` asks for: of those plans the first that is at most 3 % slower than the fastest, since
+/// The plan that `divide` asks for: of its kind the first plan that is at most 3 % slower than the fastest, since
 /// measurements differ by as much. A plan that was not tried is judged by its prediction. Throws Error{kInternal} if
 /// none is of that kind.
 [[nodiscard]] const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide);
-/// Whether a study with that setting may have run so. Stages have to be asked for: `auto` has none.
+/// Whether a study with that setting may have run by that division. Stages have to be asked for: `auto` has none.
 [[nodiscard]] bool agrees(const Division& division, Divide divide);
 /// Whether that many ranks with that setting would have chosen so: of what it asks for everything was tried.
 [[nodiscard]] bool is_choice_of(const RankPlans& plans, int ranks, Divide divide);
@@ -113,18 +113,18 @@ struct SlotPlace {
 /// largest. So slots keep their places whatever the array's width, and as many as `parts` sum up to are dealt as these
 /// say. REQUIRES parts as Division has them.
 [[nodiscard]] std::vector<SlotPlace> deal_slots(int slots, const std::vector<int>& parts);
-/// How many of them each rank is dealt.
+/// The number of slots that each rank is dealt.
 [[nodiscard]] std::vector<int> slots_of_ranks(int slots, const std::vector<int>& parts);
 
 /// {"of": "slots", "parts": [2, 1]}
 [[nodiscard]] nlohmann::ordered_json division_json(const Division& division);
-/// Its inverse; nullopt where that is no division. Throws nlohmann::json::exception for another form.
+/// Inverse of division_json(); nullopt where that is no division. Throws nlohmann::json::exception for another form.
 [[nodiscard]] std::optional<Division> division_from(const nlohmann::ordered_json& json);
 
 /// {"chosen": {"of": "slots", "parts": [2, 1]}, "width": 8, "plans": [{"of", "parts", "predicted_seconds",
 /// "tried_seconds"}]}
 [[nodiscard]] nlohmann::ordered_json to_json(const RankPlans& plans);
-/// Its inverse; nullopt for anything else, and where `chosen` is no division.
+/// The inverse of to_json(); nullopt for anything else, and where `chosen` is no division.
 [[nodiscard]] std::optional<RankPlans> rank_plans_from(const nlohmann::ordered_json& json);
 
 }  // namespace hfta::engine

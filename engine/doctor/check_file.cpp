@@ -19,7 +19,7 @@ void check_pending(SqliteStore& store, Findings& findings) {
          "a program was killed while it wrote: its transaction is half-written, everything before it is whole",
          std::string("the next run takes it back, and so does ") + kRepair, [path = store.path()] {
            (void)SqliteStore::open(path, SqliteStore::Mode::kReadOnly)
-               .studies();  // whoever reads the file first does it
+               .studies();  // the first read of the file takes it back
            return "took back the half-written transaction";
          }});
   } else if (store.pending() == SqliteStore::Pending::kLog) {
@@ -31,7 +31,7 @@ void check_pending(SqliteStore& store, Findings& findings) {
   }
 }
 
-// True: none.
+// Returns true if there are no faults.
 bool check_structure(SqliteStore& store, Findings& findings) {
   const std::vector<SqliteStore::StructuralFault> faults = store.structural_faults();
   const bool in_index = std::all_of(faults.begin(), faults.end(), [](const auto& fault) { return fault.in_index; });
@@ -41,7 +41,7 @@ bool check_structure(SqliteStore& store, Findings& findings) {
     if (in_index) {
       finding.found += "; the rows are whole, an index that leads to them is not";
       finding.advice = std::string(kRepair) + " makes the indexes anew";
-      if (&fault == &faults.front()) {  // once for all
+      if (&fault == &faults.front()) {  // one fix for all faults
         finding.mend = [path] {
           SqliteStore::open(path, SqliteStore::Mode::kReadWrite).rebuild_indexes();
           return "made the indexes anew";

@@ -22,7 +22,7 @@ using trials::Trial;
 
 constexpr const char* kGoBack = "keep the file and go back to a backup of it, or begin a new study with --fresh";
 
-// Damage that reading meets is a finding; an error of another kind is nothing that was found.
+// Turns damage that reading meets into a finding; a store that is locked or busy throws.
 template <typename Read>
 void reading(const std::string& where, Findings& findings, Read read) {
   try {
@@ -33,7 +33,7 @@ void reading(const std::string& where, Findings& findings, Read read) {
   }
 }
 
-// What a trial's values are: of its last epoch, or by metric.select of its best; empty where its epochs do not say.
+// The values that a trial should have: of its last epoch, or by metric.select of its best; empty if epochs do not say.
 std::vector<double> expected_values(const Trial& trial, const StudyConfig& config) {
   std::vector<double> values;
   for (const trials::EpochRecord& epoch : trial.epochs) {
@@ -78,14 +78,14 @@ ExaminedStudy read_study(const ExaminedStore& examined, const std::string& name,
   const std::string where = place(name);
   reading(where, findings, [&] { study.record = store.find(name); });
   reading(where, findings, [&] { study.runner = runner_of(store, name, examined.clock); });
-  if (!study.record) return study;  // trials are read by what it says
+  if (!study.record) return study;  // needed to read the trials
   reading(where, findings, [&] { study.rows = store.trials(name, storage::Store::Damage::kMark); });
   reading(where, findings, [&] {
     for (const int number : store.draws(name)) study.drawn.insert(number);
   });
   reading(where, findings, [&] { (void)store.arrays(name); });
   reading(where, findings, [&] { (void)store.rounds(name); });
-  if (study.record->config.empty()) return study;  // Optuna's
+  if (study.record->config.empty()) return study;  // a study that Optuna made
   reading(where, findings, [&] {
     const ConfigOrigin origin = origin_of(*study.record);
     study.config = parse_config(study.record->config, origin.file, origin.overrides, choice_of(*study.record));

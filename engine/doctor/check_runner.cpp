@@ -10,7 +10,7 @@
 namespace hfta::engine::doctor {
 namespace {
 
-// A process that waits for the study has such a file too, and holds it.
+// Whether a process holds the file. A process that waits for the study has such a file too, and holds it.
 bool is_held(const Folder& folder, const std::string& name) {
   const std::optional<Descriptor> file = folder.file(name, O_RDONLY);
   return file && !storage::is_let_go(file->get());
@@ -27,7 +27,7 @@ void check_runner(const ExaminedStore& /*store*/, const ExaminedStudy& study, Fi
                                     duration_text(study.runner->silence.value_or(0))),
                         "",
                         {}});
-    return;  // whatever files there are, it sees to them
+    return;  // the runner removes files that are left
   }
   try {
     const std::optional<Folder> folder = Folder::find(study.store.parent_path(), study.folder);

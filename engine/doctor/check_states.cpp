@@ -70,7 +70,7 @@ class StatesCheck {
 
   const ExaminedStudy& study_;
   fs::path folder_;
-  bool goes_on_from_;  ///< Trials that are not done do.
+  bool goes_on_from_;  ///< Trials that are not done continue from the folder's states.
   Findings& findings_;
   std::size_t largest_ = 0;
 };
@@ -136,7 +136,7 @@ void check_weights(const ExaminedStudy& study, const BestTrials& best, const std
   }
 }
 
-// The states of all that go on, once more: a new one is written before an old one goes.
+// Checks for room for the states of all running trials once more: a new one is written before an old one is removed.
 void check_room(const ExaminedStudy& study, std::size_t largest, Findings& findings) {
   if (!study.rows || largest == 0) return;
   const auto go_on = static_cast<std::size_t>(

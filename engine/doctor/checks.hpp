@@ -28,8 +28,8 @@ struct ExaminedStore {
 /// A study as far as it could be read.
 struct ExaminedStudy {
   std::string name;
-  std::filesystem::path store;   ///< Where the file really lies.
-  std::filesystem::path folder;  ///< Of its states.
+  std::filesystem::path store;   ///< Real path of the store's file.
+  std::filesystem::path folder;  ///< Folder of its states.
   std::optional<storage::StudyRecord> record;
   std::optional<StudyConfig> config;               ///< Absent where Optuna made the study, or it is damaged.
   std::optional<std::vector<trials::Trial>> rows;  ///< Damaged ones are marked. Absent where they cannot be read.
@@ -42,18 +42,18 @@ struct ExaminedStudy {
   [[nodiscard]] static bool goes_on(const trials::Trial& trial);
 };
 
-/// The file itself: what is left beside it, its pages, its tables' version.
+/// Checks the file itself: what is left beside it, its pages, its tables' version.
 void check_file(const ExaminedStore& store, Findings& findings);
-/// Where it lies: by which name it was run, who may write to it.
+/// Checks where the file lies: by which name it was run, who may write to it.
 void check_place(const ExaminedStore& store, Findings& findings);
 
 /// Reads a study; what cannot be read of it is a finding.
 [[nodiscard]] ExaminedStudy read_study(const ExaminedStore& store, const std::string& name, Findings& findings);
-/// Its rows, and the values that follow from them.
+/// Checks a study's rows, and the values that follow from them.
 void check_rows(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
-/// Who runs it, and what those left who did.
+/// Checks who runs the study, and what earlier runners left.
 void check_runner(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
-/// The states of its trials on disk, and whether there is room for more.
+/// Checks the states of its trials on disk, and whether there is room for more.
 void check_states(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
 
 /// "study 'digits'": where a study's own findings are.
@@ -64,7 +64,7 @@ void check_states(const ExaminedStore& store, const ExaminedStudy& study, Findin
 [[nodiscard]] std::function<std::string()> removal(const std::filesystem::path& store,
                                                    const std::filesystem::path& folder, const std::string& name);
 
-/// What a check finds that cannot even look.
+/// The finding of a check that could not read what it is to check.
 [[nodiscard]] Finding unreadable(const std::string& where, const Error& error);
 /// `path` as it is shown: from the store's file on.
 [[nodiscard]] std::string shown(const std::filesystem::path& store, const std::filesystem::path& path);

@@ -30,7 +30,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   std::string text;
   for (const std::string& line : diagnosis.done) text += fmt::format("{:<8}{}\n", "done", printable(line));
   for (const Finding& finding : diagnosis.findings) {
-    // What could not be read names its file itself.
+    // A finding of what could not be read names its file itself.
     const bool named = finding.found.find(finding.where + ":") != std::string::npos;
     text += fmt::format("{:<8}{}{}{}\n", name_of(finding.severity), named ? "" : finding.where + ": ", finding.found,
                         finding.advice.empty() ? "" : "; " + finding.advice);

@@ -18,7 +18,7 @@ constexpr void (*kStoreChecks[])(const ExaminedStore&, Findings&) = {check_file,
 constexpr void (*kStudyChecks[])(const ExaminedStore&, const ExaminedStudy&, Findings&) = {check_runner, check_rows,
                                                                                            check_states};
 
-// A check that meets damage ends with it; the others may find more.
+// Runs a check. One that meets damage ends with it; the others may find more.
 template <typename Check>
 void attempt(const std::string& where, Findings& findings, Check check) {
   try {

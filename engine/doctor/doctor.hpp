@@ -1,5 +1,5 @@
 #pragma once
-/// What is wrong with a store and with what lies beside it, in words, and what of it can be mended.
+/// Finds what is wrong with a store and with what lies beside it, and mends what can be mended.
 
 #include <filesystem>
 #include <functional>
@@ -12,7 +12,7 @@
 namespace hfta::engine {
 
 enum class Severity {
-  kOk,      ///< As it should be.
+  kOk,      ///< Nothing is wrong.
   kNote,    ///< For information; nothing is lost, and a run can continue.
   kDamage,  ///< Something is lost or wrong, or keeps runs from going on.
 };
@@ -22,7 +22,7 @@ enum class Severity {
 struct Finding {
   Severity severity = Severity::kOk;
   std::string where;   ///< A file, beginning at the store's, or a part of the store.
-  std::string found;   ///< What, and what it means. Texts from files are printable.
+  std::string found;   ///< What was found, and what it means. Texts from files are printable.
   std::string advice;  ///< What the user can do; "" if nothing needs to be done.
   /// Mends it and returns what it did; null where nothing is safe. To be called while no runner lives, see repair().
   std::function<std::string()> mend = {};
@@ -30,8 +30,8 @@ struct Finding {
 
 /// All that was looked at.
 struct Diagnosis {
-  std::filesystem::path store;    ///< Where the file really lies.
-  std::vector<Finding> findings;  ///< In the order of the checks: the file first.
+  std::filesystem::path store;    ///< Real path of the store's file.
+  std::vector<Finding> findings;  ///< Findings in the order of the checks: the file first.
   std::vector<std::string> done;  ///< What repair() did, a line each.
 
   [[nodiscard]] int count(Severity severity) const;
@@ -49,9 +49,9 @@ struct Diagnosis {
 [[nodiscard]] Diagnosis repair(const std::filesystem::path& path, const std::optional<std::string>& study,
                                const Clock& clock);
 
-/// For people: a line per finding, what was done before them, and the counts.
+/// A diagnosis for people: a line per finding, what was done before them, and the counts.
 [[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis);
-/// One object: store, findings (severity, where, found, advice, repairable), done, notes, damage.
+/// A diagnosis as a JSON object: store, findings (severity, where, found, advice, repairable), done, notes, damage.
 [[nodiscard]] std::string diagnosis_json(const Diagnosis& diagnosis);
 
 }  // namespace hfta::engine

@@ -1,4 +1,4 @@
-// doctor: what can be mended is mended, by one who holds the studies as a run does.
+// doctor: mends what can be mended, while it holds the studies as a run does.
 
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using storage::SqliteStore;
 
-// Before a byte is changed, not even by taking back a half-written transaction. Who runs a store that cannot be read?
-// Nobody can, and nothing of it is mended.
+// Throws if a study is being run, before a byte is changed, even by taking back a half-written transaction. Nobody can
+// run a store that cannot be read, and nothing of it is mended.
 void refuse_if_run(const fs::path& path, const Clock& clock) try {
   SqliteStore store = SqliteStore::open(path, SqliteStore::Mode::kExamine);
   for (const std::string& name : doctor::studies_in(store)) {
@@ -61,7 +61,7 @@ Diagnosis repair(const fs::path& path, const std::optional<std::string>& study, 
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kBusy || error.kind() == ErrorKind::kLocked) throw;
-    // Who cannot take the studies as a run does cannot know that nobody runs them.
+    // If the studies cannot be taken as a run takes them, another process may be running them.
     done.push_back("mended nothing, since the store cannot be opened for writing: " + printable(error.what()));
   }
   Diagnosis left = examine(path, study, clock);

@@ -32,7 +32,7 @@ std::string module_of(const std::string& name) {
   return dot == std::string::npos ? "" : name.substr(0, dot);
 }
 
-// Whole numbers as such: PEFT's own folders have alphas like that.
+// A number as JSON; whole numbers are integers, like the alphas in PEFT's own folders.
 json number(double value) {
   if (std::floor(value) == value && std::abs(value) < 0x1p53) return static_cast<std::int64_t>(value);
   return value;
@@ -45,7 +45,7 @@ struct TrainedAdapters::Impl {
   const fusion::ImportOptions& options;
   const ModelState& state;
   const Tensors& slot;
-  bool wrapped;  ///< By PEFT, before the model was exported.
+  bool wrapped;  ///< PEFT wrapped the model before it was exported.
   std::vector<Adapter> adapters = {};
   std::map<std::string, const TensorView*> by_name = {};
   std::vector<std::vector<std::string>> tied = {};  ///< Names of one tensor.
@@ -56,7 +56,7 @@ struct TrainedAdapters::Impl {
     throw Error(ErrorKind::kStorage, fmt::format("found no values of '{}' in the trial's state", printable(name)));
   }
 
-  // Of adapters of our own the rest is padding.
+  // The true rank of an adapter. In adapters that the config put in, the rest is padding.
   [[nodiscard]] std::int64_t rank_of(const Adapter& adapter) const {
     return options.lora ? options.lora->rank : tensor(adapter.a).shape.at(0);
   }
@@ -94,7 +94,7 @@ TrainedAdapters::~TrainedAdapters() = default;
 TrainedAdapters::TrainedAdapters(const fusion::ExportedModel& model, const fusion::ImportOptions& options,
                                  const ModelState& state, const Tensors& slot)
     : impl_(std::make_unique<Impl>(Impl{model, options, state, slot, fusion::is_peft_model(model.parameters())})) {
-  fusion::ImportOptions plain = options;  // first values are asked of nothing
+  fusion::ImportOptions plain = options;  // first values are not needed
   plain.fresh = false;
   plain.jitter = 0;
   plain.lora.reset();
@@ -114,7 +114,7 @@ TrainedAdapters::TrainedAdapters(const fusion::ExportedModel& model, const fusio
   for (const TensorView& tensor : state.tensors) impl_->by_name[tensor.name] = &tensor;
 }
 
-// Whole modules of what is trained beside the adapters, since PEFT keeps copies of modules.
+// Tensors of modules that were trained beside the adapters: whole modules, since PEFT keeps copies of modules.
 std::vector<TrainedAdapters::Impl::Saved> TrainedAdapters::Impl::saved_modules() const {
   std::vector<Saved> saved;
   if (wrapped) {
@@ -231,8 +231,8 @@ void TrainedAdapters::Impl::check_mergeable(const Adapter& adapter) const {
   }
 }
 
-// W + scale * B A, in W's own layout; of DoRA, each output's row of it at the length that was learnt (arXiv:2402.09353,
-// equation 5).
+// W + scale * B A, in W's own layout; for DoRA each output's row of it has the length that was learnt
+// (arXiv:2402.09353, equation 5).
 Matrix TrainedAdapters::Impl::merged_weight(const Adapter& adapter) const {
   const Matrix own = matrix_of(tensor(adapter.weight));
   Matrix delta = product(b_of(adapter), a_of(adapter));

@@ -1,5 +1,5 @@
 #pragma once
-/// What a trial that trained adapters leaves behind: a folder that PEFT loads, or the whole model with the adapters
+/// Exports the result of a trial that trained adapters: a folder that PEFT loads, or the model with the adapters
 /// merged into it. Internal to engine/driver.
 
 #include <cstddef>

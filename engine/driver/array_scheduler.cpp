@@ -57,7 +57,7 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   if (arrays_[device] && arrays_[device]->occupied() == 0) arrays_[device].reset();
   for (const auto& [slot, draw] : trials) queue_.push(draw);
   if (!table_.learns()) plan_ahead();
-  // What a method that learns draws follows from what is open, be it empty.
+  // The draws of a method that learns depend on which arrays are open, even empty ones.
   const bool for_draws = queue_.ready(partition) == 0 && table_.learns();
   if (queue_.ready(partition) == 0 && !for_draws) return;
   const int some = !trials.empty() ? trials.front().second
@@ -88,7 +88,7 @@ void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& batch) 
   try {
     if (array && options_.refill) fill(device, batch);
     if (array && array->occupied() == 0) array.reset();
-    // Not for trials that cannot come in because the store is locked.
+    // An array is not left for trials that cannot be entered because the store is locked.
     if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition(device)))) {
       leave(device);
     }
@@ -103,8 +103,8 @@ void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& batch) 
   }
 }
 
-// An array in which all trials have ended, where draws were made for one of another partition: it is not kept for the
-// few that may wait in its own.
+// Whether the device's array, in which all trials have ended, gives way to draws that were made for another partition:
+// it is not kept for the few trials that may wait in its own.
 bool ArrayScheduler::is_for_another(std::size_t device) const {
   const OpenArray& array = *arrays_[device];
   return draws_join() && array.occupied() == 0 && queue_.ready() > 0 && choose_partition(device) != array.partition();
@@ -112,7 +112,7 @@ bool ArrayScheduler::is_for_another(std::size_t device) const {
 
 int ArrayScheduler::ahead() const { return table_.draws_learn() ? kAheadOfResults : kAhead; }
 
-// Draws that wait for an array of their own partition see nothing of what is learnt meanwhile. Where every trial trains
+// Whether draws join open arrays. Draws that wait see nothing of what is learnt meanwhile. Where every trial trains
 // to its end, a study has few draws in all, so that half an array of them may wait, and the slots that are still empty
 // get draws for their own partition (Sampler::ask()). Where trials are stopped early there are many draws, and those
 // that wait are few among them; made for the partition of an array that never falls empty, they would all be of one.
@@ -151,7 +151,7 @@ void ArrayScheduler::draw_for(std::size_t device) {
 void ArrayScheduler::plan_ahead() {
   const bool all = table_.scheduler().capacity().has_value();
   const auto ahead = std::int64_t{kAhead} * widest_ * static_cast<std::int64_t>(trainers_.size());
-  // Up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
+  // It plans up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
   while ((all || table_.drawn() < table_.begun() + ahead) &&
          calls_.draw(kDrawChunk - table_.drawn() % kDrawChunk, std::nullopt)) {
   }
@@ -165,7 +165,7 @@ void ArrayScheduler::fill(std::size_t device, WriteBatch& batch) {
     coming = std::min(coming, *share - array.occupied());
   }
   if (coming <= 0) return;
-  // Where the store is locked, those that it knows already come in.
+  // If the store is locked, only trials that it has already are seated.
   (void)calls_.enter(queue_.last_of(array.partition(), coming));
   for (; coming > 0; --coming) {
     const int slot = array.free_slot();
@@ -202,7 +202,7 @@ void ArrayScheduler::seat(OpenArray& array, int slot, int draw) {
   }
 }
 
-// Beside the partitions that have an array, only the richest without one can be chosen.
+// The candidates are the partitions that have an array and the richest one without an array.
 std::string ArrayScheduler::choose_partition(std::size_t device) const {
   if (auto partition = overtaken()) return *std::move(partition);
   std::map<std::string, double> speeds;
@@ -222,7 +222,7 @@ int ArrayScheduler::parts_for(const std::string& partition) const {
   return parts_of(queue_.work(partition), queue_.work(), idle);
 }
 
-// Where the store is locked, a partition of which it knows a trial; nullopt: not now.
+// The partition of a new array; if the store is locked, one of which it has a trial. nullopt: none can be opened now.
 std::optional<std::string> ArrayScheduler::partition_to_open(std::size_t device) {
   constexpr std::size_t kOthers = 8;
   std::string partition = choose_partition(device);
@@ -234,7 +234,7 @@ std::optional<std::string> ArrayScheduler::partition_to_open(std::size_t device)
   return std::nullopt;
 }
 
-// The slots of a new array.
+// The number of slots of a new array.
 int ArrayScheduler::width_to_open(std::size_t device, const std::string& partition, int most) {
   const int waiting = queue_.ready(partition);
   if (table_.can_draw()) return std::min(most, waiting);
@@ -243,7 +243,7 @@ int ArrayScheduler::width_to_open(std::size_t device, const std::string& partiti
   return even_width(waiting, most, parts_for(partition));
 }
 
-// False: not now.
+// Opens an array, if possible. False: none can be opened now.
 bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& batch) {
   const std::optional<std::string> chosen = partition_to_open(device);
   if (!chosen) return false;
@@ -286,7 +286,7 @@ void ArrayScheduler::fit(std::size_t device, WriteBatch& batch) {
   fill(device, batch);
 }
 
-// The trial waits for another slot.
+// Takes a trial out of its slot; it waits for another one.
 void ArrayScheduler::put_back(OpenArray& array, int draw) {
   const int slot = array.slot_of(draw);
   table_.rest(draw, Phase::kReady, array.extract(slot));
@@ -317,7 +317,7 @@ void ArrayScheduler::run_out_of_memory(std::size_t device, const std::string& wh
   halve(device, draw, width, what);
 }
 
-// `draw`: one of those that were tried, all of them where the width is 1.
+// Halves the limit of the array's width. `draw`: one of the trials that were tried, the only one where the width is 1.
 void ArrayScheduler::halve(std::size_t device, int draw, int width, const std::string& what) {
   limits_[{device, table_.entry(draw).partition}] = std::max(1, width / 2);
   if (width > 1) {
@@ -341,7 +341,7 @@ int ArrayScheduler::limit(std::size_t device, const std::string& partition, int 
   return limits_[{device, partition}] = most;
 }
 
-// The partition's share of all that is left, by what is ready now.
+// The partition's share of all epochs that are left, by the trials that are ready now.
 double ArrayScheduler::expected_epochs(const std::string& partition) const {
   const double ready = queue_.work();
   const auto left = static_cast<double>(table_.epochs_left().value_or(0));

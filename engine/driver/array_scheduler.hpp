@@ -34,13 +34,13 @@ class ArrayScheduler {
     std::function<bool(int draw)>
         enter;  ///< Adds the trials up to `draw` to the store; false: not now, as it is locked or a stop is requested.
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
-    std::function<void(const std::string& line)> note;              ///< For the user.
+    std::function<void(const std::string& line)> note;              ///< Tells the user a line.
     Pause pause;                                                    ///< Whether measuring is to end early.
     std::function<void()> opens;  ///< An array is about to be opened, which takes its time.
   };
 
   struct Options {
-    std::optional<int> width;  ///< The config's; unset: each partition's recommended one.
+    std::optional<int> width;  ///< The config's width; unset: each partition's recommended one.
     bool refill = true;        ///< False: emptied slots stay empty until the whole array is empty.
   };
 
@@ -60,17 +60,17 @@ class ArrayScheduler {
   /// How a device that is not idle takes part in lending: what its array still has to train until the next decisions
   /// on its trials. `cost`: seconds that a change of its threads took; 0: there was none yet.
   [[nodiscard]] LendingDevice borrower(std::size_t device, double cost);
-  /// Between rounds of the device: if the devices of its array's partition would be done clearly sooner with the trials
-  /// divided otherwise, the device gives up those that it has too many; prepare() of the other devices takes them.
-  /// Nothing happens while trials wait for slots, or while more are to be drawn.
+  /// Makes the device give up trials, between its rounds, if the devices of its array's partition would be done clearly
+  /// sooner with the trials divided otherwise: those that it has too many, which prepare() of the other devices takes.
+  /// Does nothing while trials wait for slots, or while more are to be drawn.
   void share(std::size_t device);
-  /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. The records
+  /// Prepares a round of the device: fills empty slots; opens, widens, narrows or leaves its array. The records
   /// of this for the store are added to `batch`. `rounds`: the study's rounds that are over. Throws Error{kDevice} if
   /// the device fails; see lose().
   void prepare(std::size_t device, int rounds, WriteBatch& batch);
   /// The device's array and its slots' states are lost: its trials go back to their last checkpoints.
   void lose(std::size_t device);
-  /// The same, and the device is not used any more.
+  /// Does what lose() does, and uses the device no more.
   void retire(std::size_t device);
   /// The array is lost because memory ran out in a round: from now on arrays of that partition are half as wide there.
   void run_out_of_memory(std::size_t device, const std::string& what);
@@ -79,7 +79,7 @@ class ArrayScheduler {
   [[nodiscard]] const std::vector<std::unique_ptr<OpenArray>>& arrays() const { return arrays_; }
 
  private:
-  /// What a device has trained of an epoch.
+  /// The part of an epoch that a device has trained.
   struct EpochPart {
     double seconds = 0;
     double lent = 0;  ///< Seconds of these in which it had lent threads.
@@ -130,14 +130,14 @@ class ArrayScheduler {
   std::vector<DeviceFacts> facts_;
   EpochTimes times_;
   LentEpochs lent_epochs_;
-  std::vector<EpochPart> parts_;         ///< Of the epoch at hand, up to its last pause; by device.
-  std::vector<double> opening_seconds_;  ///< That opening an array took last; by device.
+  std::vector<EpochPart> parts_;         ///< The epoch at hand up to its last pause, by device.
+  std::vector<double> opening_seconds_;  ///< Seconds that opening an array took last, by device.
   std::vector<std::unique_ptr<OpenArray>> arrays_;
   std::map<std::pair<std::size_t, std::string>, int> limits_;
   std::set<int> alone_;  ///< Draws that ran out of memory once with no other trial beside them.
   Options options_;
   int next_array_;
-  int rounds_ = 0;   ///< The study's that are over.
+  int rounds_ = 0;   ///< Rounds of the study that are over.
   int widest_ = 16;  ///< Widest limit met; how far draws run ahead follows from it.
   TrialTable& table_;
   ReadyQueue& queue_;

@@ -1,5 +1,5 @@
 #pragma once
-/// Which weights a study with repetitions may still need, besides those of its best trials.
+/// The weights that a study with repetitions may still need, besides those of its best trials.
 
 #include <map>
 #include <optional>
@@ -17,7 +17,7 @@ class BestRepetitions {
  public:
   BestRepetitions(const trials::Repetitions& repetitions, trials::Goal goal) : repetitions_(repetitions), goal_(goal) {}
 
-  /// A trial has ended. To be called once for each; `value`: of a COMPLETE one.
+  /// A trial has ended. To be called once for each; `value`: set for a COMPLETE one.
   void end(int draw, int number, trials::State state, std::optional<double> value);
   [[nodiscard]] bool contains(int number) const;
   /// Numbers that are no longer contained, or never were, since they were ended; each is returned once.
@@ -29,9 +29,9 @@ class BestRepetitions {
     int draw = 0, number = 0;
   };
   struct Open {
-    std::vector<double> values;  ///< Of the repetitions that have ended; NaN: failed.
+    std::vector<double> values;  ///< Values of the repetitions that have ended; NaN: failed.
     bool pruned = false;         ///< One of them was stopped: the configuration has no value.
-    std::optional<Best> best;    ///< Of its repetitions.
+    std::optional<Best> best;    ///< The best of its repetitions.
   };
   void close(int configuration, const Open& open);
   [[nodiscard]] bool beats(const Best& one, const std::optional<Best>& other) const;

@@ -1,5 +1,5 @@
 #pragma once
-/// When a study ends before all of its trials are done: at its budget, or at its target.
+/// Decides whether a study ends before all of its trials are done: at its budget, or at its target.
 
 #include <cstdint>
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace hfta::engine {
 
-/// What a study has used and come to, over all of its runs.
+/// The time and epochs that a study has used and its best value, over all of its runs.
 struct Used {
   double seconds = 0;
   std::int64_t epochs = 0;     ///< Trial-epochs.
   std::optional<double> best;  ///< See TrialTable::best_value().
 };
 
-/// Whether the study can end so.
+/// Whether the study has a budget or a target that may end it.
 [[nodiscard]] bool ends_early(const StudyConfig& config);
 
 [[nodiscard]] bool is_out_of_time(const StudyConfig& config, double seconds);

@@ -10,7 +10,7 @@
 
 namespace hfta::engine {
 
-// False: nobody is behind.
+// Starts catching up. False: no trial is behind.
 bool Driver::Impl::begin_catching_up() {
   for (int draw = 0; draw < table.drawn(); ++draw) {
     TrialRecord& entry = table.entry(draw);
@@ -35,7 +35,7 @@ void Driver::Impl::end_catching_up() {
   if (!halted()) reopen_arrays();
 }
 
-// Takes a trial that has caught up out of its slot; false: it is no such trial.
+// Takes a trial that has caught up out of its slot; false: the trial is none that had to.
 bool Driver::Impl::catch_up(OpenArray& array, int slot) {
   const int draw = array.draw_in(slot);
   const auto found = laggards.find(draw);

@@ -11,7 +11,7 @@ using storage::StateKind;
 BestTrials::BestTrials(int keep, trials::Objectives objectives)
     : most_(static_cast<std::size_t>(std::max(keep, 1))), objectives_(std::move(objectives)) {}
 
-// Who has left a front never comes back to it, so that it does not matter in which order trials are added.
+// A trial that has left the front never comes back to it, so the order in which trials are added does not matter.
 std::vector<int> BestTrials::add(int number, const std::vector<double>& values) {
   if (objectives_.size() == 1) return add_to_best(number, values.front());
   const std::optional<trials::Point> point = trials::point_of(values, objectives_);
@@ -66,7 +66,7 @@ void CheckpointManager::begin(TrialTable& table) {
   for (const int number : of(StateKind::kCopied).trials()) {
     copies.contains(number) ? (void)copied_.insert(number) : of(StateKind::kCopied).remove(number);
   }
-  for (const int number : copied_) {  // a run was killed before it could
+  for (const int number : copied_) {  // a run was killed before it could remove them
     of(StateKind::kRunning).remove(number);
     of(StateKind::kFinished).remove(number);
     on_disk_.erase(number);
@@ -106,7 +106,7 @@ std::optional<StateKind> CheckpointManager::kind_on_disk(int number) const {
   return on_disk_.contains(number) ? std::optional(StateKind::kRunning) : std::nullopt;
 }
 
-// Without bytes, the copied one says that there is none.
+// Loads the newest state. A copied state without bytes says that there is none.
 std::optional<Checkpoint> CheckpointManager::newest(const TrialRecord& entry, int number) {
   const std::optional<StateKind> kind = kind_on_disk(number);
   if (!kind) return std::nullopt;
@@ -126,7 +126,7 @@ HeldState CheckpointManager::restore(TrialRecord& entry, int number) {
       entry.trained = found->epoch;
       return std::make_shared<const SlotState>(std::move(found->bytes));
     }
-    // From before the epoch of the best weights, the trial comes to them again.
+    // The trial comes to its best weights again from a state before their epoch.
     if (!of(*kind_on_disk(number)).discard(number, found->epoch)) break;
   }
   return nullptr;
@@ -174,7 +174,7 @@ void CheckpointManager::give_up(int draw, int number, trials::State state, Write
   remove_released(number, batch);
 }
 
-// `but` was never written.
+// Removes weights that are no longer needed; those of trial `but` were never written.
 void CheckpointManager::remove_released(int but, WriteBatch& batch) {
   for (const int number : repetitions_.take_released()) {
     if (number != but && !is_kept(number)) batch.needless.emplace_back(StateKind::kFinished, number);

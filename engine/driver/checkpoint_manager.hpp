@@ -18,8 +18,8 @@
 
 namespace hfta::engine {
 
-/// The best of the COMPLETE trials added, ties to the lower number: the trials whose weights are kept. Of several
-/// objectives the Pareto front.
+/// The best of the COMPLETE trials added, ties to the lower number: the trials whose weights are kept. With
+/// several objectives: the Pareto front.
 class BestTrials {
  public:
   /// Keeps at most `keep` trials, and at least one, which is tested when the study ends; of several objectives the
@@ -30,7 +30,7 @@ class BestTrials {
   /// may be this one.
   std::vector<int> add(int number, const std::vector<double>& values);
   [[nodiscard]] bool contains(int number) const;
-  /// Best first; of several objectives ascending.
+  /// The trials' numbers, best first; with several objectives ascending.
   [[nodiscard]] std::vector<int> numbers() const;
 
  private:
@@ -42,8 +42,8 @@ class BestTrials {
 
   std::size_t most_;
   trials::Objectives objectives_;
-  std::vector<Kept> best_;     ///< Of one objective: best first, at most `most_`.
-  trials::ParetoFront front_;  ///< Of several.
+  std::vector<Kept> best_;     ///< For one objective: the best trials, best first, at most `most_`.
+  trials::ParetoFront front_;  ///< For several objectives: the Pareto front.
 };
 
 /// Running states belong to trials that are not done. Finished states are those that a trial's value was measured on:
@@ -89,7 +89,7 @@ class CheckpointManager {
   /// Whether the finished state of that COMPLETE trial is kept.
   [[nodiscard]] bool is_kept(int number) const { return best_.contains(number) || repetitions_.contains(number); }
   void remove_released(int but, WriteBatch& batch);
-  /// What an unfinished trial goes on from; nullopt if it has nothing on disk.
+  /// The kind of state that an unfinished trial continues from; nullopt if it has nothing on disk.
   [[nodiscard]] std::optional<storage::StateKind> kind_on_disk(int number) const;
   [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);
   [[nodiscard]] bool has_best(TrialRecord& entry, int number, int epoch);
@@ -104,7 +104,7 @@ class CheckpointManager {
   BestRepetitions repetitions_;
   std::set<int> on_disk_;       ///< Numbers with files under `running`, or on their way there.
   std::set<int> best_on_disk_;  ///< Unfinished trials with files under `finished`, or queued to be written there.
-  std::set<int> copied_;        ///< The same under `copied`.
+  std::set<int> copied_;        ///< Trials with files under `copied`, or queued to be written there.
 };
 
 }  // namespace hfta::engine

@@ -13,7 +13,7 @@
 
 namespace hfta::engine {
 
-// All are taken before the first is given: a source may itself go on from a copy.
+// All states are taken before the first is given: a source may itself continue from a copy.
 std::vector<int> Driver::Impl::copy_trials(const std::vector<search::Verdict>& verdicts, OpenArray* array) {
   std::vector<std::pair<const search::Verdict*, HeldState>> copies;
   for (const search::Verdict& verdict : verdicts) {
@@ -27,7 +27,7 @@ std::vector<int> Driver::Impl::copy_trials(const std::vector<search::Verdict>& v
   return waiting;
 }
 
-// Null: it is lost, or not as far as the store has it.
+// The state of a source; null: it is lost, or behind the store.
 HeldState Driver::Impl::paused_state(int draw, OpenArray* array) {
   TrialRecord& entry = table.entry(draw);
   if (entry.phase == Phase::kTraining) {

@@ -105,7 +105,7 @@ class Threads final : public DeviceWorkers {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::function<void()>> jobs_;
-  std::vector<bool> busy_;  // from start() until wait() has told of its end
+  std::vector<bool> busy_;  // from start() until wait() has returned its end
   std::deque<Ended> ended_;
   bool leaving_ = false;
   std::vector<std::thread> threads_;

@@ -187,8 +187,8 @@ void Driver::Impl::reopen_arrays() {
   }
 }
 
-// Arrays run as the study's earlier ones did on that device, so that resumed trials keep every bit; on a new device as
-// the latest one on any.
+// Makes arrays run as the study's earlier ones did on that device, so that resumed trials keep every bit; on a new
+// device they run as the latest one on any device did.
 void Driver::Impl::recall() {
   std::map<std::string, std::string> latest;                                    // by partition
   std::map<std::pair<std::string, std::string>, std::string> latest_on_device;  // by partition and device
@@ -196,7 +196,7 @@ void Driver::Impl::recall() {
     latest[array.partition] = array.choices_json;
     latest_on_device[{array.partition, array.device}] = array.choices_json;
   }
-  std::map<std::string, int> example;  // a draw of each
+  std::map<std::string, int> example;  // a draw of each partition
   for (int draw = 0; draw < table.drawn(); ++draw) {
     if (is_whole(draw)) example.emplace(table.entry(draw).partition, draw);
   }
@@ -204,7 +204,7 @@ void Driver::Impl::recall() {
   for (const auto& [partition, choices] : latest) {
     if (!example.contains(partition)) continue;
     for (Trainer* trainer : dependencies.trainers) {
-      trainer->check(table.params(example[partition]));  // what is compared has to be known first
+      trainer->check(table.params(example[partition]));  // recall() compares what check() finds
       const auto own = latest_on_device.find({partition, trainer->device_facts().name});
       const std::string line = trainer->recall(partition, own != latest_on_device.end() ? own->second : choices);
       if (!line.empty() && told.insert(line).second) batch.events.emplace_back(Note{line});
@@ -212,8 +212,8 @@ void Driver::Impl::recall() {
   }
 }
 
-// A method that learns draws by what is in the store: its draws enter at once, behind the results that they follow
-// from.
+// Plans trials. A method that learns draws by what is in the store: its draws enter the store at once, after the
+// results that they follow from.
 bool Driver::Impl::draw(int most, std::optional<int> like) {
   if (catching_up()) return false;
   const int first = table.drawn();
@@ -246,7 +246,7 @@ void Driver::Impl::see_whether_it_ends() {
   has_ended = !ended_by.empty();
 }
 
-// Of the epochs that the budget leaves, the earliest draws train one each. False: there is none for this array.
+// The earliest draws get the epochs that the budget leaves, one each. False: there is none for this array.
 bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
   if (!config.budget.epochs || catching_up()) return true;
   std::int64_t unspent = *config.budget.epochs - table.epochs();
@@ -287,7 +287,7 @@ void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   recover_if_failed(ended.worker);
 }
 
-// An array that failed while its trials were moved.
+// Recovers from an array that failed while its trials were moved.
 void Driver::Impl::recover_if_failed(std::size_t device) {
   const std::unique_ptr<OpenArray>& array = array_scheduler.arrays()[device];
   if (array && array->failure()) recover(device, array->failure());

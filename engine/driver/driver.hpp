@@ -23,7 +23,7 @@ namespace hfta::engine {
 struct DriverDependencies {
   storage::Store& store;
   std::vector<Trainer*> trainers;  ///< One per device, at least one.
-  DeviceWorkers& workers;          ///< As many as trainers.
+  DeviceWorkers& workers;          ///< One worker per trainer.
   Clock& clock;
   storage::StudyStates& states;
   EventSink& events;             ///< Called by one thread at a time, not always the caller's.
@@ -36,11 +36,11 @@ struct DriverDependencies {
 
 /// How a run ended.
 struct Outcome {
-  int stopped_by = 0;         ///< The signal; 0: the study is finished, or has come to its budget or target.
+  int stopped_by = 0;         ///< The signal that stopped it; 0: the study is finished, or at its budget or target.
   bool any_complete = false;  ///< Some trial of the study is COMPLETE.
   std::string ended_by;       ///< What ended the study before all its trials were done (Progress::ended_by).
   int rounds = 0;             ///< Rounds of this run.
-  double seconds = 0;         ///< Of this run.
+  double seconds = 0;         ///< Seconds of this run.
 };
 
 /// One run of a study that is in the store already (see study.hpp) and that only this process runs. The result of a

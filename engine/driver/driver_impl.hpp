@@ -1,5 +1,5 @@
 #pragma once
-/// What a Driver holds. Private to the sources that it names below.
+/// The implementation of Driver. Private to the sources that are named below.
 
 #include <atomic>
 #include <cstddef>
@@ -29,18 +29,18 @@ struct Laggard {
 
 /// A device as the run sees it.
 struct Device {
-  std::optional<std::vector<SlotReport>> reports;  ///< Of the round that has just ended; nullopt: it was paused
-  std::optional<double> saved;                     ///< When its states were written last in this run
-  double pause_at = 0;                             ///< When the epoch at hand is interrupted to write them
+  std::optional<std::vector<SlotReport>> reports;  ///< Reports of the round that has just ended; nullopt: it was paused
+  std::optional<double> saved;                     ///< Time at which its states were written last in this run
+  double pause_at = 0;                             ///< Time at which the epoch at hand is interrupted to write them
   bool failed = false;
   bool ready = false;                ///< Its array is filled, and is about to be started
   bool idle = false;                 ///< There was nothing to do for it when it was last asked
   std::atomic<bool> changes{false};  ///< The epoch at hand is interrupted to go on with more or fewer threads
   double change_took = 0;            ///< Seconds of the job that has just ended in which its array's threads changed
-  double change_cost = 0;            ///< The same, of the last job in which they did
-  double changes_took = 0;           ///< Of all jobs of this run
-  bool borrows = true;               ///< False: memory ran out when it did
-  bool told = false;                 ///< That it has borrowed
+  double change_cost = 0;            ///< `change_took` of the last job in which threads changed
+  double changes_took = 0;           ///< Sum of `change_took` over all jobs of this run
+  bool borrows = true;               ///< False: memory ran out while it borrowed
+  bool told = false;                 ///< The user was told that it borrows
 };
 
 struct Driver::Impl {
@@ -53,14 +53,14 @@ struct Driver::Impl {
   void recall();
   void reopen_arrays();
   bool draw(int most, std::optional<int> like = std::nullopt);
-  /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
+  /// Whether the trial has all its parameters; one that was enqueued with others than the study's, and failed, has not.
   [[nodiscard]] bool is_whole(int draw) { return trials::is_whole(config.space, table.trial(draw).params); }
-  /// Nothing more is to be started.
+  /// Whether nothing more is to be started.
   [[nodiscard]] bool halted() const { return dependencies.stop.load() != 0 || has_ended.load(); }
   void see_whether_it_ends();
   [[nodiscard]] double spent() const { return spent_before + dependencies.clock.seconds() - began; }
   bool trim_to_budget(OpenArray& array, std::size_t device);
-  /// It is a repetition of a configuration that another program asked for and that cannot be tried.
+  /// Whether the trial is a repetition of a configuration that another program asked for and that cannot be tried.
   [[nodiscard]] bool is_hopeless(int draw) {
     const trials::Trial& first = table.trial(table.repetitions().first_of(draw));
     return first.enqueued && first.state == trials::State::kFail && first.epochs.empty();
@@ -105,7 +105,7 @@ struct Driver::Impl {
   void flush_batch();
   [[nodiscard]] Status status();
   // copying.cpp: trials that go on from a copy of another
-  /// Returns those that are in no slot now.
+  /// Returns the draws of copies that are in no slot now.
   std::vector<int> copy_trials(const std::vector<search::Verdict>& verdicts, OpenArray* array);
   [[nodiscard]] HeldState paused_state(int draw, OpenArray* array);
   void copy(int draw, const search::CopyOf& copy, const HeldState& state, OpenArray* array);
@@ -121,7 +121,7 @@ struct Driver::Impl {
 
   const StudyConfig& config;
   RunClock clock;                   ///< A jump of the wall clock must not become a trial's duration.
-  DriverDependencies dependencies;  ///< With that clock
+  DriverDependencies dependencies;  ///< The dependencies, with `clock` as their clock
   WriteBatch batch;                 ///< What has happened since the last flush_batch()
   StudyWriter writer;
   TrialTable table;
@@ -129,19 +129,19 @@ struct Driver::Impl {
   CheckpointManager checkpoints;
   ArrayScheduler array_scheduler;
   std::vector<Device> devices;
-  std::vector<LeftArray> left;                   ///< By an earlier run, not yet reopened
+  std::vector<LeftArray> left;                   ///< Arrays that an earlier run left, not yet reopened
   bool catches_up = false;                       ///< Only `laggards` train, and what they do is in the store already
-  std::map<int, Laggard> laggards;               ///< By draw
-  std::vector<storage::EnqueuedTrial> enqueued;  ///< That wait in the store for this run to take them
-  std::map<int, std::string> failures;           ///< By draw, of the round at hand
+  std::map<int, Laggard> laggards;               ///< Trials whose state is behind the store, by draw
+  std::vector<storage::EnqueuedTrial> enqueued;  ///< Trials that wait in the store for this run to take them
+  std::map<int, std::string> failures;           ///< Reasons by draw, for the round at hand
   RateMeter rate;
   int first_round, round, told_round;
   double began;
-  double ask_store_at = 0;  ///< When a store that was locked is asked for trials' numbers again
-  double take_seconds = 0;  ///< That taking the states out last took
+  double ask_store_at = 0;  ///< Time at which a store that was locked is asked for trials' numbers again
+  double take_seconds = 0;  ///< Seconds that taking the states out of arrays last took
   std::atomic<bool> aborting{false};
   double spent_before;                 ///< Seconds of earlier runs
-  std::string ended_by;                ///< Its budget or target
+  std::string ended_by;                ///< The budget or target that ended the study
   std::atomic<bool> has_ended{false};  ///< `ended_by` is set, or is about to be
 };
 

@@ -30,7 +30,7 @@ bool Driver::Impl::enter(int draw) {
   return true;
 }
 
-// False: another program locks the store.
+// Returns false if another program locks the store.
 bool Driver::Impl::try_to_enter(int draw) {
   if (table.entered() > draw) return true;
   std::vector<storage::NewTrial> added;
@@ -73,8 +73,8 @@ void Driver::Impl::give_up(int draw, const std::string& reason) {
   act_on(table.take_verdicts(), nullptr);
 }
 
-// They come before what is only planned, and count to run_cap like any other: those for which there is no room wait for
-// a higher one.
+// Enqueued trials come before planned ones, and count to run_cap like any other: those for which there is no room wait
+// for a higher run_cap.
 void Driver::Impl::take_enqueued() {
   if (!table.has_room() || dependencies.clock.seconds() < ask_store_at) return;
   if (auto waiting = writer.enqueued()) enqueued = std::move(*waiting);
@@ -89,8 +89,8 @@ bool Driver::Impl::end_configuration() {
   return try_to_enter(end - 1);
 }
 
-// False: another program locks the store, and the trial waits until another round. With repetitions, the trial is the
-// first one of its configuration; the others are drawn at once.
+// Takes an enqueued trial. With repetitions, it is the first one of its configuration; the others are drawn at once.
+// False: another program locks the store, and the trial waits until another round.
 bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   if (!end_configuration()) return false;
   const trials::Repetitions& repetitions = table.repetitions();

@@ -9,8 +9,8 @@ constexpr double kNewest = 0.5;  // weight of the newest epoch
 
 }  // namespace
 
-// An array's first epoch may include what is done once: its successor replaces it. An epoch that took no time by a
-// coarse clock says nothing.
+// An array's first epoch may include work that is done once: the second one replaces it. An epoch that took no time by
+// a coarse clock says nothing.
 void EpochTimes::add(std::size_t device, const std::string& partition, int slots, double seconds) {
   const double factor = seconds / shape(device, partition, slots);
   if (!std::isfinite(factor) || factor <= 0) return;

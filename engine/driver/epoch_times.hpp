@@ -1,5 +1,5 @@
 #pragma once
-/// What an epoch takes on each device, by number of slots: from measured epochs, and predicted where none was measured.
+/// Times of epochs on each device, by number of slots: from measured epochs, and predicted where none was measured.
 
 #include <cstddef>
 #include <functional>
@@ -14,7 +14,7 @@ namespace hfta::engine {
 
 class EpochTimes {
  public:
-  /// What is known of a device before it trains.
+  /// Facts of a device that are known before it trains.
   struct Device {
     double speed = 1;  ///< See DeviceFacts.
     /// See Trainer::step_seconds.

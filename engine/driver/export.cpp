@@ -23,7 +23,7 @@ namespace {
 
 using fusion::TensorView;
 
-// `optimizer.<state>.<weight>`, of a weight that is there: a layer may be called optimizer, too.
+// Drops tensors `optimizer.<state>.<weight>` whose weight is there, too: a layer may be called optimizer.
 void drop_optimizer_state(Tensors& tensors) {
   constexpr std::string_view kPrefix = "optimizer.";
   std::set<std::string> names;
@@ -39,7 +39,7 @@ std::string kept_text(storage::Checkpoints& finished, const std::vector<trials::
   std::vector<std::string> numbers;
   for (const int number : finished.trials()) {
     const auto trial = std::find_if(trials.begin(), trials.end(), [&](const auto& t) { return t.number == number; });
-    // With metric.select best, those that still run have a state here, too.
+    // With metric.select best, trials that still run have a state here, too.
     if (trial != trials.end() && trial->state == trials::State::kComplete) numbers.push_back(std::to_string(number));
   }
   return numbers.empty() ? "none is kept" : "kept are " + join(numbers);
@@ -69,7 +69,7 @@ const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const Stud
                                               config.study, trials.empty() ? 0 : trials.back().number));
 }
 
-// Whether the trial's values were measured at that epoch: only then is a state what is asked for.
+// Whether the trial's values were measured at that epoch: only then its state is the one to export.
 bool gave_values(const trials::Trial& trial, int epoch, const trials::Objectives& objectives) {
   const auto record =
       std::find_if(trial.epochs.begin(), trial.epochs.end(), [&](const auto& e) { return e.epoch == epoch; });
@@ -82,7 +82,7 @@ bool gave_values(const trials::Trial& trial, int epoch, const trials::Objectives
   return true;
 }
 
-// Whose weights are kept.
+// The trials whose weights are kept, in words.
 std::string kept_words(const StudyConfig& config) {
   if (config.has_several_objectives()) return "the Pareto front";
   return fmt::format("the best {} finished trials", std::max(config.keep, 1));

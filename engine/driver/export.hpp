@@ -14,14 +14,14 @@ namespace hfta::engine {
 
 enum class ExportFormat {
   kWeights,  ///< The model's state dict; where the config put adapters in, with these merged.
-  kMerged,   ///< The same; of a model that PEFT wrapped, the state dict of the one without.
+  kMerged,   ///< As kWeights; for a model that PEFT wrapped, the state dict of the model without PEFT.
   kPeft,     ///< The adapters alone, as a folder that PeftModel.from_pretrained takes.
 };
 
 [[nodiscard]] std::optional<ExportFormat> export_format(const std::string& word);  ///< "weights", "merged", "peft"
 
 struct ExportedFile {
-  std::string name;  ///< In a folder; "": the only one.
+  std::string name;  ///< File name in a folder; "": it is the only file.
   std::vector<std::byte> bytes;
 };
 

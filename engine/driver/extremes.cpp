@@ -32,7 +32,7 @@ bool advance(std::vector<std::size_t>& digits, const std::vector<Axis>& axes) {
   return false;
 }
 
-// `all` may have parameters that do not apply.
+// Has the trainer check a trial. `all` may have parameters that do not apply.
 void check(const StudyConfig& config, Trainer& trainer, const trials::Params& all) {
   const trials::Params params = trials::applying(config.space, all);
   if (search::broken(config.constraints, params) == nullptr) trainer.check(params);
@@ -45,7 +45,7 @@ void check_extremes(const StudyConfig& config, Trainer& trainer) {
   for (std::size_t i = 0; i < config.space.size(); ++i) {
     const bool shape = config.shape_changing.contains(config.space[i].name);
     Axis axis{i, search::extremes(config.space[i].distribution)};
-    if (!shape || !config.space[i].when.empty()) others.push_back(axis);  // where a corner has it or not
+    if (!shape || !config.space[i].when.empty()) others.push_back(axis);  // whether it applies depends on the corner
     if (shape) shapes.push_back(std::move(axis));
   }
   const trials::Params low = corner(config, false);

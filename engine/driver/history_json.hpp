@@ -1,5 +1,5 @@
 #pragma once
-/// What draws know of earlier trials, as JSON: how a study's record keeps the trials that it was begun with.
+/// A search::History as JSON: the form in which a study's record keeps the earlier trials that it was begun with.
 
 #include <nlohmann/json_fwd.hpp>
 

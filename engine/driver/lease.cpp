@@ -47,7 +47,7 @@ StudyLease::StudyLease(storage::Store& store, const std::string& study, const Cl
   for (;;) {
     const std::optional<Lease> seen = store.lease(study);
     if (seen) await_end(*seen, *marks, store.states(study).folder.string(), clock, heartbeat);
-    // Whoever left one of these marks looked at the store before, and so can no longer win once this attempt has. A
+    // The processes that left these marks looked at the store before, and so cannot win once this attempt has. A
     // later attempt has a mark of another name.
     const std::vector<std::string> left = marks->names();
     std::unique_ptr<HolderMark> mark = marks->leave(heartbeat.period);

@@ -1,5 +1,5 @@
 #pragma once
-/// One runner per study.
+/// The lease of a study, which only one process at a time holds.
 
 #include <memory>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace hfta::engine {
 
-/// How a holder shows that it is alive.
+/// The heartbeat by which a holder shows that it is alive.
 struct Heartbeat {
   double period = 1;  ///< Seconds between beats.
   int beats = 3;      ///< A holder that misses so many in a row has lost the study.
@@ -28,7 +28,7 @@ class StudyLease {
   /// Throws Error{kStorage} if a mark cannot be made, and whatever the store throws.
   StudyLease(storage::Store& store, const std::string& study, const Clock& clock, const Heartbeat& heartbeat = {});
 
-  /// Throws Error{kStorage} if the mark is gone. From this a holder that was suspended learns, without reading the
+  /// Throws Error{kStorage} if the mark is gone. This tells a holder that was suspended, without reading the
   /// store, that another process has taken the study. Call it before each change of the study's files, which the
   /// store's fencing number cannot protect: then a holder that was suspended during the takeover changes no file when
   /// it wakes up, unless it was suspended between this call and the change itself. Thread-safe.

@@ -7,20 +7,20 @@
 namespace hfta::engine {
 namespace {
 
-// A trial that waits comes first when those that were drawn after it could have filled all slots so many times.
+// A waiting trial comes first once the trials that were drawn after it could have filled all slots so many times.
 constexpr int kLaps = 8;
 
-// The trials of another array for which a device leaves one of that width, in which it has so many.
+// The number of trials for which a device leaves an array that has `trials` of them in `width` slots.
 int clearly_fuller(int trials, int width) { return trials + std::max(1, (width + 2) / 3); }
 
 }  // namespace
 
-// Whether so many slots leave the device no time that further ones would use.
+// Whether so many slots keep the device busy, so that further ones would gain nothing.
 bool ArrayScheduler::keeps_busy(std::size_t device, int slots) const {
   return facts_[device].busy_slots && slots >= *facts_[device].busy_slots;
 }
 
-// For trials that wait elsewhere, an array that is not full is left.
+// Leaves an array that is not full for trials that wait for another one.
 void ArrayScheduler::give_way(std::size_t device) {
   const OpenArray& array = *arrays_[device];
   const std::optional<std::string> other = array.occupied() < array.width() ? overtaken() : std::nullopt;
@@ -30,8 +30,8 @@ void ArrayScheduler::give_way(std::size_t device) {
   if (calls_.enter(later ? queue_.earliest() : queue_.front(*fuller))) leave(device);
 }
 
-// Of all draws, those since the last round left out: a run that was killed between two draws continues with the second,
-// and must not decide otherwise for them.
+// The number of draws before the last round ended: a run that was killed between two draws continues with the second,
+// and must not decide otherwise for it.
 int ArrayScheduler::drawn_before_round() const {
   int drawn = table_.drawn();
   while (drawn > 0 && table_.trial(drawn - 1).seen_rounds.value_or(0) >= rounds_) --drawn;
@@ -49,7 +49,7 @@ std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) 
   if (own >= width || keeps_busy(device, own)) return std::nullopt;
   std::optional<std::string> richest;
   ReadyQueue::Waiting most;
-  // As many may have overtaken it as have been drawn.
+  // Partitions of trials drawn since may be richer: at most one for each.
   for (std::string& partition : queue_.richest(static_cast<std::size_t>(table_.drawn() - drawn) + 2)) {
     const ReadyQueue::Waiting waiting = queue_.before(drawn, partition);
     const bool richer =

@@ -44,8 +44,8 @@ class Seats {
   std::vector<bool> taken_;
 };
 
-// An array whose trials have all gone on elsewhere, in a run on other devices, must not keep a device from one that has
-// trials.
+// Gives devices to arrays. An array whose trials have all continued elsewhere, in a run on other devices, must not keep
+// a device from one that has trials.
 std::vector<LeftArray> seated(std::vector<Newest> arrays, const std::vector<std::string>& labels) {
   std::sort(arrays.begin(), arrays.end(), [](const Newest& a, const Newest& b) {
     return std::tuple(a.array.trials.empty(), -a.last_round, a.array.id) <

@@ -14,13 +14,13 @@ namespace hfta::engine {
 /// A device's newest array, as it was in its last round.
 struct LeftArray {
   int id = 0;
-  std::size_t device = 0;  ///< Of this run's devices, the one that goes on with it.
+  std::size_t device = 0;  ///< Index of the device of this run that continues it.
   std::string partition;
   int width = 0;
   std::vector<std::pair<int, int>> trials;  ///< (slot, draw) of every trial whose latest epoch was in that round.
 };
 
-/// For each of this run's devices, named by `labels`, at most one array, in order of device: an array with trials goes
+/// The arrays of this run's devices, named by `labels`: at most one each, in order of device. An array with trials goes
 /// to the device that it was on. What is then left, arrays with trials and the latest first, goes to free devices, to
 /// its own where that is free; where none is free, it is left out. Empty if the study has no round.
 [[nodiscard]] std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study,

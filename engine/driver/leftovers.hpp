@@ -8,7 +8,7 @@
 
 namespace hfta::engine {
 
-/// For a finished study, removes the mark of a dead holder and the states of trials that are done. Does nothing if
+/// Removes a finished study's mark of a dead holder and its states of trials that are done. Does nothing if
 /// nothing is left, if a process holds the study, or if its folder cannot be written to: nothing depends on the
 /// removal.
 void remove_leftovers(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record,

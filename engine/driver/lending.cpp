@@ -9,7 +9,7 @@ namespace {
 // speeds up by less than its size.
 constexpr double kWorth = 4;
 constexpr int kTries = 2;         // epochs with lent threads; the first one touches new memory
-constexpr double kFaster = 0.95;  // of the time alone: what one of them must not exceed
+constexpr double kFaster = 0.95;  // the largest part of the time alone that one of them may take
 
 bool are_neighbours(const LendingDevice& a, const LendingDevice& b) { return a.cpus == b.cpus; }
 
@@ -28,7 +28,7 @@ bool is_worthwhile(const LendingDevice& device, int lent) {
   return device.seconds - seconds_with(device, lent) >= kWorth * device.cost;
 }
 
-// Among the devices beside `one`, itself included: those that gain by a further thread. Null: none does.
+// The last to end of the devices that gain by a further thread, among `one` and those beside it. Null: none does.
 const LendingDevice* last_to_end(const std::vector<LendingDevice>& devices, const LendingDevice& one, int idle,
                                  const std::vector<int>& lent) {
   const LendingDevice* last = nullptr;

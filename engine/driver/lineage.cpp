@@ -12,7 +12,7 @@ namespace hfta::engine {
 
 Identity identity_of(const std::vector<trials::Trial>& trials, int draw, int trained) {
   const trials::Trial* trial = &trials.at(static_cast<std::size_t>(draw));
-  // What a source became later is not in what was copied of it, so the epochs that count grow fewer at every step.
+  // A copy has nothing of what its source became later, so the epochs that count grow fewer at every step.
   for (int before = std::numeric_limits<int>::max();;) {
     const auto copy = std::find_if(trial->copies.rbegin(), trial->copies.rend(),
                                    [&](const trials::Copy& one) { return one.epoch < before; });

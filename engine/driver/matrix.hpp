@@ -8,7 +8,7 @@
 
 namespace hfta::engine {
 
-/// Row-major.
+/// A row-major matrix.
 struct Matrix {
   std::int64_t rows = 0, columns = 0;
   std::vector<double> values;
@@ -19,13 +19,13 @@ struct Matrix {
   }
 };
 
-/// [size 0, the rest] of a tensor of floats. Throws Error{kStorage} for one of another type.
+/// A tensor of floats as a matrix [size 0, the rest]. Throws Error{kStorage} for one of another type.
 [[nodiscard]] Matrix matrix_of(const fusion::TensorView& tensor);
-/// Its first rows and columns.
+/// The first rows and columns of a matrix.
 [[nodiscard]] Matrix corner(const Matrix& matrix, std::int64_t rows, std::int64_t columns);
 [[nodiscard]] Matrix product(const Matrix& a, const Matrix& b);
 [[nodiscard]] Matrix transposed(const Matrix& matrix);
-/// As a tensor of `shape`, F32 or F64.
+/// The matrix as a tensor of `shape`, F32 or F64.
 [[nodiscard]] fusion::StoredTensor tensor_of(const Matrix& matrix, const fusion::Shape& shape, fusion::DType dtype);
 
 }  // namespace hfta::engine

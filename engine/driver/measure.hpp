@@ -10,8 +10,8 @@
 namespace hfta::engine {
 
 struct Measurement {
-  double value = 0;            ///< Of the first objective; may be NaN or infinite.
-  std::vector<double> others;  ///< Of the other ones, in order; likewise.
+  double value = 0;            ///< Value of the first objective; may be NaN or infinite.
+  std::vector<double> others;  ///< Values of the other objectives, in order; may be NaN or infinite.
   std::string failure;         ///< "train_loss is nan at epoch 3; finite until epoch 2" if it has diverged; else empty.
 };
 
@@ -20,7 +20,7 @@ struct Measurement {
 [[nodiscard]] Measurement measure(const std::map<std::string, double>& metrics, const trials::Objectives& objectives,
                                   int epoch);
 
-/// Those of the objectives alone: a confusion matrix has thousands of others, and the store has them.
+/// The metrics that are objectives. The others, thousands where there is a confusion matrix, are in the store.
 [[nodiscard]] std::map<std::string, double> of_objectives(const std::map<std::string, double>& metrics,
                                                           const trials::Objectives& objectives);
 

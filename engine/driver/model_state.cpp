@@ -27,7 +27,7 @@ fusion::StoredTensor cast(const fusion::StoredTensor& tensor, fusion::DType dtyp
   return out;
 }
 
-// What was trained in float64 is float64 throughout, and the other way round. Complex numbers are complex64:
+// The tensor with its float32 or float64 numbers cast to `dtype`. Complex numbers become complex64:
 // safetensors has no others.
 std::shared_ptr<const fusion::StoredTensor> in_dtype(const std::shared_ptr<const fusion::StoredTensor>& tensor,
                                                      fusion::DType dtype) {
@@ -44,7 +44,7 @@ std::shared_ptr<const fusion::StoredTensor> in_dtype(const std::shared_ptr<const
   return tensor;
 }
 
-// What the slot has as pairs, as the complex tensor that the model has.
+// The model's complex tensor, made from the pairs of numbers that the slot has.
 std::shared_ptr<const fusion::StoredTensor> joined_pairs(const TensorView& pairs) {
   fusion::StoredTensor tensor{pairs.shape, fusion::DType::kComplex64, {pairs.bytes.begin(), pairs.bytes.end()}};
   if (pairs.shape.empty() || pairs.shape.back() != 2) {

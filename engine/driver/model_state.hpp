@@ -17,7 +17,7 @@ struct ModelState {
   std::vector<std::shared_ptr<const fusion::StoredTensor>> held;
 };
 
-/// In the model's own order: what the slot has, under every name, else what the file has, floats in options.dtype.
+/// The state in the model's own order: the slot's tensors under every name, else the file's, floats in options.dtype.
 [[nodiscard]] ModelState state_of(const fusion::ExportedModel& model, const fusion::ImportOptions& options,
                                   const Tensors& slot);
 

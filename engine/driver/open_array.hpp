@@ -41,16 +41,16 @@ class OpenArray {
   /// Puts a trial into an empty slot: from `state`, or from the start if that is null. If this throws, the trial has
   /// not moved.
   void start(int slot, int draw, const HeldState& state, TrialTable& table);
-  /// The same for a trial that goes on from a copy, unless the array has failed or fails at it: then it has not moved.
+  /// Starts a trial that continues from a copy, unless the array has failed or fails at it: then it has not moved.
   void restart(int slot, int draw, const HeldState& state, TrialTable& table);
   /// The slot of a trial, or kEmpty.
   [[nodiscard]] int slot_of(int draw) const;
-  /// After an epoch that was trained again: from here on the slot trains with the identity that the lineage of the
-  /// trial's state has for the next epoch.
+  /// Makes the slot train, after an epoch that was trained again, with the identity that the lineage of the trial's
+  /// state has for the next epoch.
   void follow(int slot, TrialTable& table);
   [[nodiscard]] HeldState extract(int slot);
   void clear(int slot);
-  /// Null: it has not failed.
+  /// The error that the array failed with; null: it has not failed.
   [[nodiscard]] const std::exception_ptr& failure() const { return failure_; }
   /// Changes the width; trials in slots that are removed first move down into empty slots. If this throws, every trial
   /// is in a slot. REQUIRES width >= occupied().
@@ -61,10 +61,10 @@ class OpenArray {
     return array_->run_epoch(pause);
   }
   [[nodiscard]] bool can_borrow() const { return can_borrow_; }
-  /// Threads of other devices that it is to train with.
+  /// Number of threads of other devices that it is to train with.
   [[nodiscard]] int lent() const { return lent_; }
   void lend(int threads) { lent_ = threads; }
-  /// Before an epoch: takes what it was lent, or gives back what it is not any more. False: nothing has changed.
+  /// Takes the threads that it was lent, or gives back those that it is lent no more, before an epoch. False: neither.
   bool change_threads();
   [[nodiscard]] const std::string& device() const { return device_; }
   /// The array's record for the store, if it has changed since the last call.

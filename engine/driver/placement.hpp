@@ -1,5 +1,5 @@
 #pragma once
-/// Which partition a device works on: pure functions of the waiting trials and of the devices.
+/// Chooses the partition that a device works on: pure functions of the waiting trials and of the devices.
 
 #include <string>
 #include <vector>

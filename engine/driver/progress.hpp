@@ -26,9 +26,9 @@ class RateMeter {
 /// The whole status in one line, for logs.
 [[nodiscard]] std::string status_line(const Status& status);
 
-/// The same as a few lines of at most `columns` characters, for a terminal.
+/// The whole status as a few lines of at most `columns` characters, for a terminal.
 [[nodiscard]] std::vector<std::string> status_lines(const Status& status, int columns);
-/// Where it has more than `columns` bytes, its beginning and "...".
+/// The line; where it has more than `columns` bytes, its beginning and "...".
 [[nodiscard]] std::string cut_line(const std::string& line, int columns);
 
 }  // namespace hfta::engine

@@ -75,7 +75,7 @@ double ReadyQueue::work(const std::string& partition) const {
   return line == lines_.end() ? 0 : line->second.work;
 }
 
-// Trials that have been trained before were drawn long ago: later ones are fresh.
+// Trials that have been trained before count as drawn earlier: only fresh ones can be later.
 ReadyQueue::Waiting ReadyQueue::before(int draw, const std::string& partition) const {
   const auto found = lines_.find(partition);
   if (found == lines_.end()) return {};

@@ -28,7 +28,7 @@ class ReadyQueue {
   [[nodiscard]] int ready() const { return total_; }
   /// The earliest draw of all that are ready. REQUIRES ready() > 0.
   [[nodiscard]] int earliest() const { return *draws_.begin(); }
-  /// How many draws before `draw` are ready; takes as long as there are such.
+  /// The number of ready draws before `draw`; takes time in proportion to it.
   [[nodiscard]] int ready_before(int draw) const {
     return static_cast<int>(std::distance(draws_.begin(), draws_.lower_bound(draw)));
   }
@@ -41,9 +41,9 @@ class ReadyQueue {
   [[nodiscard]] double work() const { return work_; }
   struct Waiting {
     int trials = 0;
-    double epochs = 0;  ///< To train before their next decisions.
+    double epochs = 0;  ///< Epochs to train before their next decisions.
   };
-  /// Of the partition's ready trials, those before `draw`; takes as long as there are others.
+  /// The partition's ready trials that come before `draw`; takes time in proportion to the number of the others.
   [[nodiscard]] Waiting before(int draw, const std::string& partition) const;
   /// The first trial of the partition. REQUIRES ready(partition) > 0.
   [[nodiscard]] int front(const std::string& partition) const;
@@ -54,7 +54,7 @@ class ReadyQueue {
 
  private:
   struct Line {
-    std::map<int, double> resumed, fresh;  ///< Epochs by draw.
+    std::map<int, double> resumed, fresh;  ///< Epochs to train, by draw.
     double work = 0;
     [[nodiscard]] int size() const { return static_cast<int>(resumed.size() + fresh.size()); }
   };
@@ -62,9 +62,9 @@ class ReadyQueue {
   void strike(const std::string& partition, const Line& line);
 
   TrialTable& table_;
-  std::map<std::string, Line> lines_;                ///< None of them is empty.
+  std::map<std::string, Line> lines_;                ///< Lines by partition; none is empty.
   std::set<std::pair<double, std::string>> ranked_;  ///< (-work, partition) of each line.
-  std::set<int> draws_;                              ///< Of all lines.
+  std::set<int> draws_;                              ///< Draws of all lines.
   std::multiset<int> sizes_;                         ///< Number of trials of each line.
   int total_ = 0;
   double work_ = 0;

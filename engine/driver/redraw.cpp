@@ -23,7 +23,7 @@ using RoundOf = std::map<std::pair<int, int>, int>;
 RoundOf rounds_of(storage::Store& store, const std::string& study) {
   RoundOf rounds;
   for (const storage::OccupancyRecord& place : store.occupancy(study)) {
-    rounds.emplace(std::pair(place.trial, place.epoch), place.round);  // in order of round
+    rounds.emplace(std::pair(place.trial, place.epoch), place.round);  // records come in order of round
   }
   return rounds;
 }
@@ -48,8 +48,8 @@ void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int s
   if (done) history.end(draw, trial.state, trial.ended_round);
 }
 
-/// The configuration that is the draw `number`. Some are drawn for the partition of others (TrialTable::plan()), which
-/// is not recorded: it is one of these where the trial's own partition gives what the trial has.
+/// The configuration that draw `number` gives. Some draws are made for the partition of another trial, which is not
+/// recorded (TrialTable::plan()): it is such a draw if asking for the trial's own partition gives what the trial has.
 trials::Params asked(const StudyConfig& config, const trials::Trial& trial, int number, const search::History& seen,
                      search::Sampler& sampler) {
   const trials::Params stored = config.repetitions.configuration_of(trial.params);

@@ -13,7 +13,7 @@ namespace hfta::engine {
 
 /// One draw: the stored parameters, and those of the repeated draw.
 struct Redraw {
-  int number = 0;  ///< Of the trial.
+  int number = 0;  ///< Number of the trial.
   trials::Params stored, drawn;
 };
 

@@ -61,13 +61,13 @@ void TrialTable::restore(storage::Store& store) {
   }
 }
 
-// In order of epoch, then of draw. Rungs fall due between epochs, as they did in the run, since nobody trains on before
-// the verdict. Visits recorded epochs only: most trials end long before the longest one.
+// Reports in order of epoch, then of draw. Rungs fall due between epochs, as in the run, since trials train on only
+// after the verdict. Visits recorded epochs only: most trials end long before the longest one.
 void TrialTable::replay() {
   std::map<int, std::vector<Past>> by_epoch;
   for (int draw = 0; draw < drawn(); ++draw) {
     const trials::Trial& t = trial(draw);
-    if (t.epochs.empty()) by_epoch[0].push_back({draw, nullptr});  // it may have failed before any
+    if (t.epochs.empty()) by_epoch[0].push_back({draw, nullptr});  // it may have failed before its first epoch
     for (const trials::EpochRecord& record : t.epochs) by_epoch[record.epoch].push_back({draw, &record});
   }
   for (const auto& [epoch, those] : by_epoch) {
@@ -88,7 +88,7 @@ bool TrialTable::was_copied(int draw, int epoch) {
   return std::any_of(copies.begin(), copies.end(), [=](const trials::Copy& copy) { return copy.epoch == epoch; });
 }
 
-// A run that was killed may have told of the reports that a verdict follows from, and not of the verdict.
+// A run that was killed may have recorded the epochs that a verdict follows from, and not the verdict.
 void TrialTable::replay_verdicts() {
   for (search::Verdict& verdict : take_verdicts()) {
     if (verdict.copy && !was_copied(verdict.trial, recorded(verdict.trial))) copies_due_.push_back(std::move(verdict));
@@ -117,7 +117,7 @@ void TrialTable::replay(const Past& past) {
   }
 }
 
-// Another program may have ended one of our trials. The scheduler must not wait for it.
+// Settles trials of ours that another program may have ended. The scheduler must not wait for them.
 void TrialTable::settle_strangers() {
   for (int draw = 0; draw < drawn(); ++draw) {
     TrialRecord& e = entry(draw);

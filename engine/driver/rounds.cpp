@@ -66,7 +66,7 @@ void Driver::Impl::record(OpenArray& array, const SlotReport& report) {
 
 void Driver::Impl::act(OpenArray& array, int slot) {
   const int draw = array.draw_in(slot);
-  if (draw == OpenArray::kEmpty) return;  // its trial goes on from a copy, elsewhere
+  if (draw == OpenArray::kEmpty) return;  // its trial continues from a copy in another array
   TrialRecord& entry = table.entry(draw);
   const auto failure = failures.find(draw);
   if (failure != failures.end()) {
@@ -87,7 +87,7 @@ void Driver::Impl::act(OpenArray& array, int slot) {
       break;
     case Decision::kComplete: {
       const HeldState weights = config.select_best ? entry.best_state : array.extract(slot);
-      if (array.failure()) {  // they are trained again
+      if (array.failure()) {  // the weights are lost, and trained again
         entry.due = Decision::kComplete;
         return;
       }
@@ -114,7 +114,7 @@ void Driver::Impl::act_on_paused(const search::Verdict& verdict) {
     table.rest(verdict.trial, Phase::kPaused, table.entry(verdict.trial).state);
     return;
   }
-  if (phase != Phase::kPaused) return;  // in a slot: act() does it
+  if (phase != Phase::kPaused) return;  // act() sees to a trial in a slot
   if (verdict.decision == Decision::kContinue) {
     table.rest(verdict.trial, Phase::kReady, table.entry(verdict.trial).state);
     queue.push(verdict.trial);
@@ -134,7 +134,7 @@ void Driver::Impl::finish(int draw, State state, const std::string& reason) {
   batch.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason, trial.others});
 }
 
-// A round is told when the slots that it emptied are filled again.
+// Passes the batch to the writer. A round's status is sent when the slots that it emptied are filled again.
 void Driver::Impl::flush_batch() {
   if (std::exchange(told_round, round) != round) batch.events.emplace_back(status());
   writer.add(std::exchange(batch, {}));

@@ -1,5 +1,5 @@
 #pragma once
-/// Which process runs a study, for code that only reads.
+/// Tells which process runs a study, for code that only reads.
 
 #include <optional>
 #include <string>

@@ -7,11 +7,11 @@
 namespace hfta::engine {
 namespace {
 
-// Of the time: taking states out of arrays, which training waits for; and writing them beside it, mostly waiting for
-// the disk.
+// Shares of the time: to take states out of arrays, which training waits for; and to write them beside it, mostly
+// waiting for the disk.
 constexpr double kTakeShare = 1 / 50.;
 constexpr double kWriteShare = 1 / 10.;
-constexpr double kShortestSeconds = 1;  // between two times that a device's states are written
+constexpr double kShortestSeconds = 1;  // least time between two saves of a device's states
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void Driver::Impl::save_if_due(std::size_t device) {
   if (due && !writer.saving()) save({device});
 }
 
-// States of trials that wait, and of those in the slots of these devices, which must not be at work.
+// Saves states of trials that wait, and of those in the slots of these devices, which must not be at work.
 void Driver::Impl::save(const std::vector<std::size_t>& those) {
   const double start = dependencies.clock.seconds();
   for (const int draw : table.take_unsaved()) {
@@ -45,7 +45,7 @@ void Driver::Impl::save(const std::vector<std::size_t>& those) {
   take_seconds = dependencies.clock.seconds() - start;
 }
 
-// Those that wait longest go to disk: the latest draws come last in every queue.
+// Moves the states that wait longest to disk: the latest draws come last in every queue.
 void Driver::Impl::spill() {
   while (table.held_bytes() > dependencies.state_memory) {
     const int draw = table.holding().rbegin()->first;

@@ -1,5 +1,5 @@
 #pragma once
-/// Which of its epochs a trial's value is of (`metric.select`).
+/// Selects the epoch that a trial's value is taken from (`metric.select`).
 
 #include <optional>
 
@@ -8,8 +8,8 @@
 
 namespace hfta::engine {
 
-/// Whether an epoch's value becomes its trial's, which is `before` until then: the last one does, or, where the best is
-/// selected, one that is better.
+/// Whether the value of a new epoch replaces its trial's value, `before`: always, or, where the best epoch is selected,
+/// if it is better.
 [[nodiscard]] inline bool is_selected(const StudyConfig& config, double value, const std::optional<double>& before) {
   return !config.select_best || !before || trials::better(value, *before, config.objectives.front().goal);
 }

@@ -9,12 +9,12 @@
 namespace hfta::engine {
 namespace {
 
-constexpr double kWorth = 11.0 / 12;      // of the time before: what a division must at least come to
-constexpr std::size_t kMostDevices = 16;  // that a division is planned over
+constexpr double kWorth = 11.0 / 12;      // a new division must take at most this part of the time before
+constexpr std::size_t kMostDevices = 16;  // most devices that a division is planned over
 
 }  // namespace
 
-// Tables of times are those of the device's own threads.
+// Adds an epoch to the times. Tables have only epochs with the device's own threads.
 double ArrayScheduler::timed(std::size_t device, double seconds, bool ended) {
   const OpenArray& array = *arrays_[device];
   EpochPart& part = parts_[device];
@@ -24,15 +24,15 @@ double ArrayScheduler::timed(std::size_t device, double seconds, bool ended) {
   const EpochPart epoch = std::exchange(part, {});
   if (epoch.lent == 0) {
     times_.add(device, array.partition(), array.occupied(), epoch.seconds);
-  } else if (epoch.lent >= epoch.seconds) {  // an epoch of which a part was lent says nothing of either
+  } else if (epoch.lent >= epoch.seconds) {  // an epoch that had lent threads for a part only says nothing
     const std::optional<double> alone = times_.seconds(device, array.partition(), array.occupied());
     lent_epochs_.add(device, array.partition(), epoch.seconds, alone.value_or(0));
   }
   return epoch.seconds;
 }
 
-// A change that there was none of yet costs no more than opening the array did, as both compile kernels. Opening may
-// have included measuring, so that it is tried where an epoch is less.
+// The first change of threads costs no more than opening the array did, as both compile kernels. Opening may have
+// included measuring, so an epoch's time is assumed where that is less.
 LendingDevice ArrayScheduler::borrower(std::size_t device, double cost) {
   LendingDevice found{facts_[device].threads, facts_[device].cpus};
   const std::unique_ptr<OpenArray>& array = arrays_[device];
@@ -51,7 +51,7 @@ int ArrayScheduler::epochs_to_do(const OpenArray& array) {
   return epochs;
 }
 
-// Those that have an array of it, the device itself, and the partition's part of the idle ones.
+// The devices that have an array of the partition, the device itself, and the partition's part of the idle ones.
 std::vector<std::size_t> ArrayScheduler::devices_for(std::size_t device, const std::string& partition) const {
   std::vector<std::size_t> those = {device}, idle;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
@@ -73,7 +73,7 @@ std::vector<std::size_t> ArrayScheduler::devices_for(std::size_t device, const s
   return those;
 }
 
-// nullopt: there is nothing to divide, as no other device takes part, or as there are trials for all slots.
+// nullopt: there is nothing to divide, because no other device takes part, or because there are trials for all slots.
 std::optional<ArrayScheduler::Sharing> ArrayScheduler::sharing(std::size_t device, const std::string& partition,
                                                                int draw) {
   if (table_.can_draw()) return std::nullopt;
@@ -126,7 +126,7 @@ void ArrayScheduler::share(std::size_t device) {
   if (kept < array->occupied()) give_up(device, array->occupied() - kept);
 }
 
-// What is gained until the trials' next decisions has to be more than what arrays that are opened for it cost.
+// Whether the time gained until the trials' next decisions is more than the cost of arrays that have to be opened.
 bool ArrayScheduler::worth_moving(const Sharing& all, const OpenArray& array) {
   const double before = longest(all.occupied, all.times), after = longest(all.division, all.times);
   if (after > kWorth * before) return false;
@@ -137,7 +137,7 @@ bool ArrayScheduler::worth_moving(const Sharing& all, const OpenArray& array) {
   return (before - after) * epochs_to_do(array) >= cost;
 }
 
-// Those that have most to do, as they gain most; of equals, the latest.
+// Gives up the trials that have most to do, as they gain most; of equals, the latest.
 void ArrayScheduler::give_up(std::size_t device, int count) {
   OpenArray& array = *arrays_[device];
   if (count == array.occupied()) return leave(device);

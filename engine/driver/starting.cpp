@@ -12,8 +12,8 @@
 namespace hfta::engine {
 namespace {
 
-constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
-// Of a device's time, what changes of threads may take: lenders may have work again soon, and again and again.
+constexpr double kLongEpochSeconds = 60;  // only longer epochs are interrupted to save states
+// The share of the time that changes of threads may take: lenders may have work again soon, and again and again.
 constexpr double kChangeShare = 1 / 50.;
 
 }  // namespace
@@ -28,7 +28,7 @@ void Driver::Impl::launch() {
   }
 }
 
-// False: a device failed, or its memory did not suffice.
+// Acts on each device that does nothing. Returns false if one failed, or its memory did not suffice.
 bool Driver::Impl::with_idle_devices(const std::function<void(std::size_t device)>& act) {
   bool all = true;
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -51,8 +51,8 @@ void Driver::Impl::prepare(std::size_t device) {
   d.idle = !d.ready;
 }
 
-// Who lends and who borrows is known when all devices were asked what they have to do. None waits for that while
-// another one opens an array.
+// It is known which devices lend and borrow when all were asked what they have to do. None waits for that while another
+// one opens an array.
 void Driver::Impl::start_ready() {
   const std::vector<int> lent = lent_to_devices();
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -64,7 +64,7 @@ void Driver::Impl::start_ready() {
   }
 }
 
-// By device.
+// The threads that each device is to be lent.
 std::vector<int> Driver::Impl::lent_to_devices() {
   const double most = kChangeShare * (dependencies.clock.seconds() - began);
   std::vector<LendingDevice> all;

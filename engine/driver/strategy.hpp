@@ -14,8 +14,8 @@ namespace hfta::engine {
 
 struct Strategy {
   std::unique_ptr<search::Sampler> sampler;      ///< Draws configurations.
-  std::unique_ptr<search::Scheduler> scheduler;  ///< Of trials: of repetitions, where there are any.
-  std::optional<int> cap;                        ///< Of trials, by run_cap and the scheduler; unset: no limit.
+  std::unique_ptr<search::Scheduler> scheduler;  ///< Schedules trials; each repetition is a trial.
+  std::optional<int> cap;                        ///< Most trials, by run_cap and the scheduler; unset: no limit.
   trials::Repetitions repetitions;
   bool stops_trials = false;  ///< Some trials end before their last epoch, though they have not failed.
 

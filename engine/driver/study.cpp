@@ -26,15 +26,15 @@ Error not_ours(const storage::StudyRecord& stored) {
                       printable(stored.name))};
 }
 
-// What of files a study is held to.
+// Fingerprints of the files that a study is held to.
 struct Held {
   std::map<std::string, std::string> models;  // fingerprints by ModelFacts::file
-  std::map<std::string, std::string> data;    // the same by name_of(DataFacts)
+  std::map<std::string, std::string> data;    // fingerprints by name_of(DataFacts)
 };
 
 std::string name_of(const DataFacts& data) { return data.file + " " + data.reading; }
 
-// The store's JSON of a config: what decides results, and what the config was read from.
+// A config as the store's JSON: the keys that decide results, and the origin of the config.
 std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Held& held, json prior) {
   json set = json::array();
   for (const Override& o : origin.overrides) set.push_back({o.key_path, o.value});
@@ -50,7 +50,7 @@ std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const He
   return packed.dump();
 }
 
-// What `held` has not, added; the same file with another content is an error.
+// Adds files that `held` lacks; a file that it has with another content is an error.
 Held with_files(Held held, const StudyFiles& files, const StudyConfig& config) {
   const auto hold = [&](auto& known, const std::string& name, const std::string& now, const std::string& what) {
     const auto [entry, is_new] = known.emplace(name, now);
@@ -77,7 +77,7 @@ json unpack(const storage::StudyRecord& stored) {
   return packed;
 }
 
-// As pack() writes them. Throws json::exception.
+// Reads keys as pack() writes them. Throws json::exception.
 std::vector<Override> keys_in(const json& pairs) {
   std::vector<Override> keys;
   for (const json& pair : pairs) keys.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});

@@ -13,7 +13,7 @@
 
 namespace hfta::engine {
 
-/// What a config was read from besides its text; kept in the store, so that a study can be resumed from the store
+/// The file and overrides that a config was read from; kept in the store, so that a study can be resumed from the store
 /// alone.
 struct ConfigOrigin {
   std::filesystem::path file;  ///< Absolute: relative paths in the config start from its folder.
@@ -32,13 +32,13 @@ struct StudyFiles {
 [[nodiscard]] storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
                                               const StudyFiles& files = {}, const search::History& prior = {});
 
-/// Where the config of a stored study came from. Throws Error{kConfig} if the study was not made by us.
+/// The origin of a stored study's config. Throws Error{kConfig} if the study was not made by us.
 [[nodiscard]] ConfigOrigin origin_of(const storage::StudyRecord& stored);
 
 /// Fingerprints of the model files that a stored study is held to, by ModelFacts::file. Throws as origin_of.
 [[nodiscard]] std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored);
 
-/// What `method: auto` stands for in a stored study. One that was begun before there was `auto` has the method that it
+/// The method of a stored study with `method: auto`. One that was begun before there was `auto` has the method that it
 /// was begun with, and no reason. Throws as origin_of.
 [[nodiscard]] AutoChoice choice_of(const storage::StudyRecord& stored);
 

@@ -34,7 +34,7 @@ struct WriteBatch {
   /// Trials that continue from a copy, and after which epoch: their earlier running and finished files are removed
   /// before `states` are written.
   std::vector<std::pair<int, int>> outdated;
-  std::vector<File> states;  ///< Of trials that continue: of each the finished one, then the running one.
+  std::vector<File> states;  ///< States of trials that continue: for each the finished one, then the running one.
   std::vector<std::pair<storage::StateKind, int>> needless;  ///< Trials without files of a kind from now on.
   /// The trial goes on from a copy after that epoch: what was to be written of it, or removed in favour of it, is void.
   void outdate(int number, int epoch);
@@ -68,7 +68,7 @@ class StudyWriter {
   /// Returns when everything added is durable. Throws as add(), and Error{kLocked} when a stop was asked for and the
   /// store stays locked.
   void flush();
-  /// The same, but returns false, with batches left to write, if another program locks the store.
+  /// Flushes, but returns false, with batches left to write, if another program locks the store.
   [[nodiscard]] bool try_flush();
   // The next three call the store at once, and return nullopt if another program locks it, the first two of them after
   // a quarter of a second. They throw as the store does and as add().

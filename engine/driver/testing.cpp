@@ -18,7 +18,7 @@ void Driver::Impl::test_best() {
   }
 }
 
-// False: there are no test data.
+// Tests a trial. False: there are no test data.
 bool Driver::Impl::test(const trials::Trial& best) {
   const std::optional<SlotState> state = checkpoints.finished_state(best.number);
   if (!state) {
@@ -34,7 +34,7 @@ bool Driver::Impl::test(const trials::Trial& best) {
   return true;
 }
 
-// By the first device that does not fail.
+// Test metrics, computed on the first device that does not fail.
 std::map<std::string, double> Driver::Impl::test_metrics(const trials::Trial& best, const SlotState& state) {
   const trials::Params params = trials::latest_params(best);
   for (std::size_t i = 0;; ++i) {

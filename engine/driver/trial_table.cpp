@@ -51,7 +51,7 @@ int TrialTable::plan(int k, int rounds, std::optional<int> like) {
 
 std::vector<trials::Params> TrialTable::ask(int k, int rounds, std::optional<int> like) {
   const int first = drawn() / repetitions().count() - enqueued_;
-  if (!draws_learn()) return strategy_.sampler->ask(first, k, {});  // the history need not be made for it
+  if (!draws_learn()) return strategy_.sampler->ask(first, k, {});  // the sampler needs no history
   const search::History& trials = history_.after(rounds);
   search::History configurations;
   if (repetitions().any()) {
@@ -243,7 +243,7 @@ void TrialTable::finish(int draw, trials::State state, const std::string& reason
   }
   t.value = state == trials::State::kFail ? std::nullopt : e.value;
   if (t.value) t.others = e.others;
-  if (state == trials::State::kFail) strategy_.scheduler->fail(draw);  // rungs must not wait for it
+  if (state == trials::State::kFail) strategy_.scheduler->fail(draw);  // rungs must not wait for the trial
   count_done(draw);
 }
 

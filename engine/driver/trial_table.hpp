@@ -1,5 +1,5 @@
 #pragma once
-/// What a run knows about its study's trials, in memory: one entry per draw, with the sampler and the scheduler.
+/// A run's knowledge of its study's trials, in memory: one entry per draw, with the sampler and the scheduler.
 
 #include <array>
 #include <cstddef>
@@ -25,7 +25,7 @@
 
 namespace hfta::engine {
 
-/// Where a trial is.
+/// The phase of a trial within a run.
 enum class Phase {
   kReady,     ///< May go into a slot: new, promoted, or interrupted.
   kTraining,  ///< Is in a slot.
@@ -44,13 +44,13 @@ struct TrialRecord {
   bool changed = false;   ///< Its state is newer than its newest checkpoint.
   HeldState state;  ///< Held while the trial is in no slot; null: the state is on disk, or the trial has not begun.
   std::optional<double> value;  ///< The value it would have if it ended now; unset before its first epoch.
-  std::vector<double> others;   ///< The same of the study's other objectives.
+  std::vector<double> others;   ///< Such values of the study's other objectives.
   int value_epoch = 0;          ///< The epoch that these were measured at.
   HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
   search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest decision.
-  /// What was decided at the last recorded epoch, to be done when its lost state has been trained again up to there.
+  /// The decision at the last recorded epoch, carried out when its lost state has been trained again up to there.
   search::Decision due = search::Decision::kContinue;
-  std::string failure;  ///< Of a study that goes on: why it failed, where the store has its last epoch and not its end.
+  std::string failure;  ///< In a resumed study: why it failed, where the store has its last epoch and not its end.
 
   /// `value` and `others`; empty while there are none.
   [[nodiscard]] std::vector<double> values() const { return trials::values_of(value, others); }
@@ -113,7 +113,7 @@ class TrialTable {
   /// The best repetition of the best configuration; of several objectives the Pareto front, by number. Empty if no
   /// trial is COMPLETE.
   [[nodiscard]] std::vector<const trials::Trial*> best_trials() const;
-  /// What a target is compared with: the best COMPLETE trial's value, or that of the best configuration all of whose
+  /// The value to compare a target with: the best COMPLETE trial's, or that of the best configuration all of whose
   /// repetitions have ended. Unset while there is none, and where there is no target.
   [[nodiscard]] std::optional<double> best_value() const;
 
@@ -126,10 +126,10 @@ class TrialTable {
     return identity_of(trials_, draw, entries_.at(static_cast<std::size_t>(draw)).trained);
   }
   [[nodiscard]] int recorded(int draw) const { return entries_.at(static_cast<std::size_t>(draw)).recorded; }
-  /// Of the metrics of their epochs, those of the objectives alone: the store has the others.
+  /// The trials. Their epochs have only the metrics that are objectives: the store has the others.
   [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
   [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
-  /// How many trials there will be in all; unset: no limit.
+  /// The number of trials that there will be in all; unset: no limit.
   [[nodiscard]] std::optional<int> cap() const { return strategy_.trials(enqueued_); }
 
   /// Enters an epoch that a slot trained, and asks the scheduler, whose answer becomes the entry's decision. Epochs
@@ -151,7 +151,7 @@ class TrialTable {
   /// Trials that hold a state in memory, with its bytes. Thousands may wait for a verdict, so no round walks all of
   /// them.
   [[nodiscard]] const std::map<int, std::size_t>& holding() const { return holding_; }
-  /// The sum over all of them.
+  /// Bytes of all held states.
   [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
   /// The trials whose state is newer than its checkpoint, by draw. Each state is returned once.
   [[nodiscard]] std::set<int> take_unsaved() { return std::exchange(unsaved_, {}); }
@@ -159,7 +159,7 @@ class TrialTable {
   void release(int draw);
   /// The first trial of a partition. REQUIRES that there is one.
   [[nodiscard]] int example_of(const std::string& partition) const;
-  /// Paused trials of a partition.
+  /// The number of paused trials of a partition.
   [[nodiscard]] int paused(const std::string& partition) const;
   /// The number of trials in that state.
   [[nodiscard]] int count(trials::State state) const { return counts_.at(static_cast<std::size_t>(state)); }
@@ -175,7 +175,7 @@ class TrialTable {
   /// The best value of the COMPLETE trials and of the unfinished ones, as if these ended now; none of several
   /// objectives.
   [[nodiscard]] std::optional<BestSoFar> best() const;
-  /// Of several objectives: the numbers of the trials on the Pareto front, ascending.
+  /// The numbers of the trials on the Pareto front, ascending; nullopt for a study of one objective.
   [[nodiscard]] std::optional<std::vector<int>> front() const;
 
  private:
@@ -210,13 +210,13 @@ class TrialTable {
   DrawHistory history_;  ///< Empty unless `learns_`.
   std::vector<TrialRecord> entries_;
   std::vector<trials::Trial> trials_;
-  std::array<int, 5> counts_{};               ///< By trials::State.
+  std::array<int, 5> counts_{};               ///< Number of trials by trials::State.
   std::set<std::pair<double, int>> ranking_;  ///< Trials that may still be the best: best first.
-  trials::ParetoFront front_;                 ///< Of several objectives.
+  trials::ParetoFront front_;                 ///< The front of several objectives.
   std::map<int, std::size_t> holding_;        ///< Bytes by draw.
   std::set<int> unsaved_;                     ///< Some of holding_.
   std::size_t held_bytes_ = 0;
-  std::map<std::string, int> paused_;  ///< By partition.
+  std::map<std::string, int> paused_;  ///< Number of paused trials by partition.
   std::vector<search::Verdict> copies_due_;
   std::int64_t epochs_ = 0;
   int entered_ = 0;   ///< Trials before this draw are in the store.

@@ -1,5 +1,5 @@
 #pragma once
-/// How wide arrays are: pure arithmetic on counts of trials.
+/// Widths of arrays: pure arithmetic on counts of trials.
 
 #include <optional>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What happens in a study, as data. The content of an event is durable before the event is sent.
+/// The events of a study, as data. The content of an event is durable before the event is sent.
 
 #include <cstdint>
 #include <map>
@@ -41,13 +41,13 @@ struct TrialCopied {
   trials::Params params;
 };
 
-/// COMPLETE, PRUNED or FAIL.
+/// A trial has ended as COMPLETE, PRUNED or FAIL.
 struct TrialEnded {
   int trial = 0;
   trials::State state = trials::State::kComplete;
   std::optional<double> value;
-  std::string reason;               ///< Of FAIL.
-  std::vector<double> others = {};  ///< `value`s of the study's other objectives.
+  std::string reason;               ///< Why the trial failed.
+  std::vector<double> others = {};  ///< Values of the study's other objectives.
 };
 
 /// An array has been opened, or has another width or way to run.
@@ -57,7 +57,7 @@ struct ArrayChanged {
   int width = 0, chunk = 0, threads = 0;
 };
 
-/// The test metrics of the best trial, when the study is finished; of several objectives of each of the front.
+/// The test metrics of the best trial, when the study is finished; with several objectives, of a trial of the front.
 struct Tested {
   int trial = 0;
   std::map<std::string, double> metrics;
@@ -74,7 +74,7 @@ struct ArrayStatus {
   int width = 0, occupied = 0;
 };
 
-/// The best trial so far; not yet a COMPLETE one perhaps.
+/// The best trial so far, which may not be COMPLETE yet.
 struct BestSoFar {
   int number = 0, epoch = 0;
   double value = 0;
@@ -84,7 +84,7 @@ struct BestSoFar {
 /// A COMPLETE trial after its last epoch; nullopt for nullptr.
 [[nodiscard]] std::optional<BestSoFar> best_complete(const trials::Trial* best);
 
-/// Of trials.
+/// The numbers of `trials`.
 [[nodiscard]] std::vector<int> numbers_of(const std::vector<const trials::Trial*>& trials);
 
 /// The study after a round, when the slots that it emptied were filled again.
@@ -94,14 +94,14 @@ struct Status {
   int round = 0;               ///< Rounds of the study so far.
   std::optional<int> planned;  ///< Trials in all; unset: no limit.
   int complete = 0, pruned = 0, failed = 0;
-  int running = 0;                          ///< In a slot.
-  int waiting = 0;                          ///< Drawn or paused, in no slot.
+  int running = 0;                          ///< Trials in a slot.
+  int waiting = 0;                          ///< Trials that are drawn or paused, in no slot.
   std::int64_t epochs = 0;                  ///< Trial-epochs recorded, all runs together.
   std::optional<std::int64_t> epochs_left;  ///< Trial-epochs to come if no trial fails; unset: no limit.
   double rate = 0;                          ///< Trial-epochs per second of late; 0: unknown.
-  double seconds = 0;                       ///< Since this run began.
+  double seconds = 0;                       ///< Seconds since this run began.
   std::optional<BestSoFar> best;
-  std::optional<std::vector<int>> front;  ///< Of several objectives, in place of `best`: the Pareto front's trials.
+  std::optional<std::vector<int>> front;  ///< With several objectives, in place of `best`: the Pareto front's trials.
   std::vector<ArrayStatus> arrays;
 };
 
@@ -109,13 +109,13 @@ struct Status {
 struct RunEnded {
   bool finished = false;  ///< No trial is left; otherwise the run was stopped, and the study can go on.
   std::optional<BestSoFar> best;
-  std::optional<std::vector<int>> front = std::nullopt;  ///< As Status has it.
+  std::optional<std::vector<int>> front = std::nullopt;  ///< See Status::front.
 };
 
 using Event = std::variant<RunStarted, TrialStarted, EpochEnded, TrialCopied, TrialEnded, ArrayChanged, Tested, Note,
                            Status, RunEnded>;
 
-/// Where events go, in the order in which they happened.
+/// Receives events in the order in which they happened.
 class EventSink {
  public:
   virtual ~EventSink() = default;

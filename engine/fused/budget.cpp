@@ -19,7 +19,7 @@ const WayNeed& leanest(std::span<const WayNeed> ways) {
                            [](const WayNeed& a, const WayNeed& b) { return a.total(1) < b.total(1); });
 }
 
-// By way: the most slots that fit.
+// The most slots that fit, for each way.
 std::vector<int> all_most(std::span<const WayNeed> ways, std::int64_t room, int widest) {
   std::vector<int> most;
   for (const WayNeed& way : ways) most.push_back(way.most_slots(room, widest));

@@ -12,7 +12,7 @@
 
 namespace hfta::engine {
 
-/// One way to run arrays, and what it needs.
+/// One way to run arrays, and the memory that it needs.
 struct WayNeed {
   fusion::Lowering lowering;
   MemoryNeed need;
@@ -29,7 +29,7 @@ struct WayNeed {
 struct Budgeted {
   int width = 0;               ///< 0: not even one slot fits, whichever way.
   bool plenty = true;          ///< The first way fits as many slots as can be at work: a leaner one gains nothing.
-  std::vector<WayNeed> ways;   ///< Among which the fastest is to be chosen; not empty.
+  std::vector<WayNeed> ways;   ///< Ways among which the fastest is to be chosen; not empty.
   std::vector<WayNeed> spare;  ///< Leaner ones, where there is plenty.
 };
 
@@ -39,18 +39,18 @@ struct Budgeted {
 /// let compete, and the array is as wide as the widest of these that all fit.
 [[nodiscard]] Budgeted within(std::span<const WayNeed> ways, std::int64_t room, int widest, int enough);
 
-/// The variants, and what of them the budget has.
+/// The plan of the first way's variants: those that are among the budget's ways are open.
 [[nodiscard]] MemoryPlan memory_plan(std::span<const WayNeed> ways, const Budgeted& budgeted, std::int64_t room,
                                      int widest);
 
-/// One trial that does not fit.
+/// A trial that does not fit into memory.
 struct Misfit {
-  std::span<const WayNeed> ways;         ///< Of its policy.
-  std::span<const WayNeed> recomputing;  ///< Of policy recompute, where that is another one; may be empty.
+  std::span<const WayNeed> ways;         ///< Ways to run under its policy.
+  std::span<const WayNeed> recomputing;  ///< Ways under policy recompute, if its own is another; may be empty.
   std::int64_t room = 0;                 ///< Bytes.
-  std::int64_t samples = 0;              ///< Of its batches.
-  std::int64_t smaller_batch = 0;        ///< One that would fit; 0: none.
-  int stages = 1;                        ///< Of the pipeline in one of which it does not fit.
+  std::int64_t samples = 0;              ///< Number of samples in a batch.
+  std::int64_t smaller_batch = 0;        ///< Batch size that would fit; 0: none.
+  int stages = 1;                        ///< Number of stages of its pipeline; it does not fit into one of them.
 };
 /// "found 10.0 MiB, wanted at least 210.0 MiB: one trial takes ...", and what would fit.
 [[nodiscard]] std::string misfit_text(const Misfit& misfit);

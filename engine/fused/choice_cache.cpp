@@ -21,7 +21,7 @@ constexpr double kMuchMoreWork = 10;
 ChoiceCache::ChoiceCache(Files& files, std::filesystem::path folder) : files_(files), folder_(std::move(folder)) {}
 
 std::filesystem::path ChoiceCache::path_of(const ChoiceKey& key) const {
-  Fnv1a hash;  // the name only has to spread; the key itself is compared
+  Fnv1a hash;  // file names only have to differ; the key itself is compared
   hash.add(key.to_text());
   return folder_ / fmt::format("{:016x}.json", hash.value());
 }
@@ -53,7 +53,7 @@ void ChoiceCache::remember(const KeptChoices& kept) {
   }
 }
 
-// Of ARM's cores Linux knows no names, but numbers.
+// Linux has no names for ARM's cores, but numbers.
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
   std::string numbers;

@@ -15,8 +15,8 @@ class ChoiceCache {
  public:
   /// An empty folder remembers nothing.
   ChoiceCache(Files& files, std::filesystem::path folder);
-  /// Nothing, too, where more work lies ahead, at least ten times as much, than the choices were measured for, and
-  /// some candidates were then left out.
+  /// The remembered choices. nullopt, too, where at least ten times as much work lies ahead as they were measured for,
+  /// and some candidates were then left out.
   [[nodiscard]] std::optional<KeptChoices> find(const ChoiceKey& key, double slot_steps);
   void remember(const KeptChoices& kept);
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The first two executors have no name in stores, but a flag, which those of 0.1 do not have: they knew one.
+// The first two executors have a flag in stores, and no name. Stores of 0.1, which had one executor, lack the flag.
 constexpr const char* kUnflagged = "eager";
 constexpr const char* kFlagged = "compiled";
 
@@ -49,7 +49,7 @@ bool possible(const fusion::Measured& candidate) {
 }  // namespace
 
 std::string ChoiceKey::to_text() const {
-  // The number: raised when there are new ways to run, so that they are tried.
+  // The number at the front is raised when there are new ways to run, so that they are tried.
   const std::string plain = fmt::format("3|{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
   return memory.empty() ? plain : plain + "|memory " + memory;
 }
@@ -103,7 +103,7 @@ std::optional<KeptChoices> recorded_choices(const std::string& choices_json) {
 }
 
 std::string beyond_bounds(const KeptChoices& kept) {
-  constexpr int kWidest = 4096;  // array.width's and array.threads' own limit
+  constexpr int kWidest = 4096;  // the limit of the keys array.width and array.threads
   if (kept.key.width > kWidest) return fmt::format("an array of width {}", kept.key.width);
   if (kept.key.threads > kWidest) return fmt::format("{} threads", kept.key.threads);
   for (const fusion::Measured& candidate : kept.choices.candidates) {

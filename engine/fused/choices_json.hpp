@@ -10,11 +10,11 @@
 
 namespace hfta::engine {
 
-/// What a choice depends on.
+/// Everything that a choice depends on.
 struct ChoiceKey {
   std::string device, library;  ///< Device and CPU model; LibTorch's version.
   std::string graph;  ///< Dtype and precision, optimizer, loss, batch size, and a hash of the graph's signature.
-  int width = 0;      ///< For which lowerings were measured.
+  int width = 0;      ///< Width of arrays that lowerings were measured for.
   int threads = 0;
   std::string memory = {};  ///< "recompute", "auto within 8.0 GiB"; "" for the defaults.
   bool operator==(const ChoiceKey&) const = default;
@@ -29,7 +29,7 @@ struct KeptChoices {
   std::optional<RankPlans> ranks = {};  ///< How several ranks share the arrays; unset: nothing of it is known.
 
   [[nodiscard]] bool divides_batches() const { return ranks && ranks->chosen.of == Division::Of::kBatches; }
-  /// Of the pipeline that the ranks are; 1: they are none.
+  /// Number of stages of the pipeline that the ranks form; 1: they form none.
   [[nodiscard]] int stages() const {
     return ranks && ranks->chosen.of == Division::Of::kStages ? static_cast<int>(ranks->chosen.parts.size()) : 1;
   }
@@ -39,8 +39,8 @@ struct KeptChoices {
 /// "wave_seconds"}]}, "memory" where the config names a budget, and "ranks" (engine/division/division.hpp) where they
 /// are known.
 [[nodiscard]] nlohmann::ordered_json to_json(const KeptChoices& kept);
-/// Its inverse, exact; nullopt for anything else. Whether these lowerings run here is not checked: fusion::is_runnable
-/// does.
+/// The inverse of to_json(), exact; nullopt for anything else. Does not check whether these lowerings run here:
+/// fusion::is_runnable does.
 [[nodiscard]] std::optional<KeptChoices> kept_choices(const nlohmann::ordered_json& json);
 /// The choices in an ArrayInfo::choices_json, under "choices"; nullopt if it has none.
 [[nodiscard]] std::optional<KeptChoices> recorded_choices(const std::string& choices_json);
@@ -50,7 +50,7 @@ struct KeptChoices {
 /// this machine's: a store or a cache from elsewhere cannot ask for more.
 [[nodiscard]] std::string beyond_bounds(const KeptChoices& kept);
 
-/// What differs of device, library, threads and graph, in words: "LibTorch 2.10.0 (now 2.11.0)"; "" if nothing does.
+/// The differences in device, library, threads and graph, in words: "LibTorch 2.10.0 (now 2.11.0)"; "" for none.
 /// The width is no difference: that of `before` is what its lowering was chosen for. An empty graph is not compared.
 [[nodiscard]] std::string difference_of(const ChoiceKey& before, const ChoiceKey& now);
 

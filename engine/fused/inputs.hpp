@@ -1,5 +1,5 @@
 #pragma once
-/// Which array of the data each input of an exported model takes.
+/// Finds the array of the data that each input of an exported model takes.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-/// How an array runs with threads that idle devices lend it.
+/// Chooses how an array runs with threads that idle devices lend it.
 
 #include <cstdint>
 #include <map>
@@ -22,8 +22,8 @@ class LentWays {
   /// Whether other numbers of threads train the same bits. If not, with() must not be asked.
   [[nodiscard]] bool any() const;
   [[nodiscard]] const fusion::Lowering& own() const { return own_; }
-  /// With so many threads more, that of them which trains most slots of an array of `width` at a time, if it fits;
-  /// its own where none does. The first time that a number is asked for, the graph is compiled.
+  /// The lowering for `lent` more threads: of those that fit, the one that trains most slots of an array of `width` at
+  /// a time; own() where none fits. The first time that a number is asked for, the graph is compiled.
   [[nodiscard]] fusion::Lowering with(int lent, int width);
 
  private:

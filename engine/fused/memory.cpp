@@ -10,7 +10,7 @@ namespace hfta::engine {
 
 MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe, const fusion::WayMemory& way,
                        std::int64_t data) {
-  // By weight: itself, the optimizers' states, and sums of gradients.
+  // The number of copies of each weight: itself, the optimizers' states, and sums of gradients.
   std::vector<std::size_t> copies(graph.weights.size(), recipe.accumulates ? 2 : 1);
   for (std::size_t p = 0; p < fusion::phase_count(recipe); ++p) {
     const std::size_t states = fusion::info_of(fusion::recipe_of_phase(recipe, p).optimizer).states.size();

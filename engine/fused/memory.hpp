@@ -1,5 +1,5 @@
 #pragma once
-/// What an array of slots needs of memory, predicted from its graph and from who runs it.
+/// Predicts the memory that an array of slots needs, from its graph and from the executor that runs it.
 
 #include "engine/trainer.hpp"
 #include "fusion/graph.hpp"
@@ -8,8 +8,8 @@
 
 namespace hfta::engine {
 
-/// As exact as `way` is, but that weights which training does not reach count as trained. `way`: what running takes;
-/// `data`: bytes of the device that all slots' samples take.
+/// The predicted need: as exact as `way`, except that weights that training does not reach count as trained. `way`:
+/// memory of the executor; `data`: bytes of the device that all slots' samples take.
 [[nodiscard]] MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe,
                                      const fusion::WayMemory& way, std::int64_t data);
 

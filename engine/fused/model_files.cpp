@@ -33,7 +33,7 @@ ModelFacts facts_of(const std::string& name, const fusion::ExportedModel& model)
   return facts;
 }
 
-// What of adapters changes the graph beside its hypers' values.
+// A key of everything in adapters that changes the graph, beside its hypers' values.
 std::string key_of(const fusion::Lora& lora) {
   std::string key = fmt::format("\nlora {} {}", lora.largest_rank, lora.dropout ? "drops" : "");
   for (const std::string& target : lora.targets) key += "\ntarget " + target;
@@ -41,7 +41,7 @@ std::string key_of(const fusion::Lora& lora) {
   return key;
 }
 
-// A separator that stands in no name of a Python module.
+// Parts of the key are separated by what no name of a Python module has.
 std::string key_of(const ModelFile& model) {
   const fusion::ImportOptions& options = model.import;
   std::string key = fmt::format("{}\n{}\n{}\n{}", name_of(options.dtype), options.fresh, shortest(options.jitter),
@@ -70,7 +70,7 @@ fusion::Graph ModelFiles::graph(const ModelFile& model) {
   return graph;
 }
 
-// The same file, or the same export by another name, is one graph, if that says what evaluation computes.
+// If evaluation's file is the same export as the model's, its graph is taken, if that says what evaluation computes.
 fusion::Graph ModelFiles::graph_of(const ModelFile& model, const Entry& trained) {
   if (model.evaluation_name.empty()) return trained.model.graph(model.import);
   fusion::ExportedModel& evaluation = evaluation_entry(model).model;

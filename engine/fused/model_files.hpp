@@ -23,15 +23,15 @@ class ModelFiles {
   [[nodiscard]] const ModelFacts& evaluation_facts(const ModelFile& model) { return evaluation_entry(model).facts; }
   /// Adds a note to the file's, once.
   void note(const ModelFile& model, const std::string& text);
-  /// Of all that were read, in that order.
+  /// Facts of all model files that were read, in that order.
   [[nodiscard]] std::vector<ModelFacts> all() const;
 
  private:
   struct Entry {
     fusion::ExportedModel model;
     ModelFacts facts;
-    std::map<std::string, fusion::Graph> graphs;  ///< By all of a ModelFile but the bound numbers.
-    bool trained = false;                         ///< Not only evaluated: its notes are told.
+    std::map<std::string, fusion::Graph> graphs;  ///< Keyed by all of a ModelFile but the bound numbers.
+    bool trained = false;                         ///< The model is trained, not only evaluated: its notes are told.
   };
   [[nodiscard]] Entry& entry(const ModelFile& model);
   [[nodiscard]] Entry& evaluation_entry(const ModelFile& model);

@@ -57,7 +57,7 @@ void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Datase
                          weights, classes));
 }
 
-// What a target has to be beside a finite number; null: nothing.
+// A condition on targets beside that they are finite numbers; null: there is none.
 struct Bound {
   bool (*allows)(double value);
   const char* wanted;

@@ -1,12 +1,12 @@
 #pragma once
-/// Whether the targets of a task fit its loss and its model's output.
+/// Checks that the targets of a task fit its loss and its model's output.
 
 #include "engine/config.hpp"
 #include "fusion/dataset.hpp"
 
 namespace hfta::engine {
 
-/// All throw Error{kConfig} with the place in the config. `part`: "training", for messages.
+/// All checks throw Error{kConfig} with the place in the config. `part`: "training", for messages.
 void check_target_shape(const TaskSpec& spec, const fusion::Graph& graph, const fusion::Dataset& data);
 void check_targets(const TaskSpec& spec, const fusion::Graph& graph, const fusion::Dataset& data, const char* part);
 /// A batch of a model that takes one size only is filled up in evaluation. What depends on a batch as a whole would

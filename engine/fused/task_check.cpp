@@ -27,7 +27,7 @@ std::string model_name(const TaskSpec& spec) {
   return spec.model_file ? printable(spec.model_file->file.filename().string()) : "the model";
 }
 
-// A size of the model that depends on the batch, or on another size, is not known before it runs.
+// Whether shapes fit. A size that depends on the batch, or on another size, is not known before the model runs.
 bool fits(const Shape& found, const Shape& wanted) {
   return std::equal(found.begin(), found.end(), wanted.begin(), wanted.end(),
                     [](std::int64_t f, std::int64_t w) { return f == w || w < 0; });
@@ -110,7 +110,7 @@ void check_trained(const TaskSpec& spec, const Graph& graph) {
                    frozen ? ": freeze takes them all" : ": it was exported with requires_grad=False"));
 }
 
-// Of layers that is seen when the graph is built; of an exported model nothing else has looked at the numbers bound.
+// Layers' rates are checked when the graph is built. Nothing else has checked the numbers bound to an exported model.
 void check_rates(const TaskSpec& spec, const Graph& graph) {
   for (const fusion::Node& node : graph.nodes) {
     const fusion::OpTraits* op = fusion::op_traits(node.op);
@@ -171,7 +171,7 @@ void check_warmup(const TaskSpec& spec, std::int64_t n) {
            shortest(schedule.warmup), shortest(all), spec.recipe.epochs, steps));
 }
 
-// Exporting writes down one way through the model, and for which batches it is that.
+// Checks the batch sizes that the graph is for. An export holds one path through the model, and for which batches.
 void check_limits(const TaskSpec& spec, const Graph& graph, std::int64_t batch, std::int64_t last) {
   if (const std::string limit = graph.limits.broken_by(batch); !limit.empty()) {
     fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted {}, for which {} was exported", batch,

@@ -1,4 +1,4 @@
-// What libhfta_torch.so exports: see engine/module.hpp.
+// The functions that libhfta_torch.so exports: see engine/module.hpp.
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -19,7 +19,7 @@ std::vector<std::string> cuda_names(int count) {
   return names;
 }
 
-// What one word stands for. The machine is asked for GPUs only where it matters.
+// The devices that one word stands for. The machine is asked for GPUs only if that matters.
 std::vector<std::string> resolved(const std::string& wanted) {
   if (wanted == "cpu" || cpu_threads(parts_of(wanted).front())) return {wanted};
   std::vector<std::string> found = cuda_names(fusion::cuda_devices());

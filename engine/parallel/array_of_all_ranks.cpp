@@ -39,7 +39,7 @@ void ArrayOfAllRanks::admit(int slot, int number, const trials::Params& params) 
 
 void ArrayOfAllRanks::insert(int slot, int number, const trials::Params& params, const SlotState& state) {
   ranks_.check_whole();
-  own_->insert(slot, number, params, state);  // the others hear only of a state that fits
+  own_->insert(slot, number, params, state);  // only a state that fits is sent to the others
   ranks_.together(insert_request(slot, number, params, state), [] {});
 }
 

@@ -13,8 +13,8 @@
 
 namespace hfta::engine {
 
-/// What fills, empties and runs the array is done by all ranks; who gives states and metrics is for derived ones to
-/// say. Every rank has the losses of all samples, which have to be the same bits.
+/// All ranks fill, empty and run the array; derived classes say which rank gives states and metrics. Every rank has the
+/// losses of all samples, which have to be the same bits.
 class ArrayOfAllRanks : public TrainerArray {
  public:
   ArrayOfAllRanks(Ranks& ranks, std::unique_ptr<TrainerArray> own) : ranks_(ranks), own_(std::move(own)) {}
@@ -33,7 +33,7 @@ class ArrayOfAllRanks : public TrainerArray {
 
  protected:
   [[nodiscard]] Ranks& ranks() { return ranks_; }
-  /// Rank 0's.
+  /// Rank 0's array.
   [[nodiscard]] TrainerArray& own() { return *own_; }
 
  private:

@@ -4,7 +4,7 @@
 namespace hfta::engine {
 namespace {
 
-// Weights are the same bits everywhere.
+// An array whose weights are the same bits at every rank, so that rank 0 gives states and metrics.
 class ArrayOfBatches final : public ArrayOfAllRanks {
  public:
   using ArrayOfAllRanks::ArrayOfAllRanks;

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds kAsked(20);  // how often it is asked whether to pause while only members train
+constexpr std::chrono::milliseconds kAsked(20);  // time between two looks at `pause` while only members train
 
 class ArrayOfSlots final : public TrainerArray {
  public:
@@ -96,7 +96,7 @@ class ArrayOfSlots final : public TrainerArray {
 
   [[nodiscard]] SlotPlace place(int slot) const { return places_.at(static_cast<std::size_t>(slot)); }
 
-  // One rank alone: rank 0 by its own work, another by a request.
+  // Has one rank do something: rank 0 by its own work, another rank by a request.
   void have_done(int rank, const std::function<void()>& own, const std::function<json()>& request) {
     if (rank == 0) {
       ranks_.guarded(own);
@@ -112,8 +112,8 @@ class ArrayOfSlots final : public TrainerArray {
     return false;
   }
 
-  // A rank's epoch is over when it says so, and cannot be taken back. So a pause is one only if no rank's is; else the
-  // others go on until theirs is as well.
+  // A rank's epoch that is over cannot be taken back. So the array pauses only if no rank's epoch is over; else the
+  // other ranks go on until theirs is over, too.
   Reports run_all(const Pause& pause) {
     std::vector<int> training;
     for (int r = 0; r < ranks_.count(); ++r) {
@@ -130,7 +130,7 @@ class ArrayOfSlots final : public TrainerArray {
     return joined(ended);
   }
 
-  // Has those run whose epoch is not over, until it is or a pause was asked for.
+  // Has the ranks run whose epoch is not over, until it is or a pause was asked for.
   void run_some(const Pause& pause, const std::vector<int>& training, std::vector<Reports>& ended) {
     std::vector<int> members;
     for (const int r : training) {
@@ -155,7 +155,7 @@ class ArrayOfSlots final : public TrainerArray {
     }
   }
 
-  // Whether a pause was asked for before the first of them had ended.
+  // Whether a pause was asked for before the first of the members had ended.
   bool asked_meanwhile(const Pause& pause, const std::vector<int>& members) {
     if (members.empty()) return false;
     while (!ranks_.answers_within(members.front(), kAsked)) {

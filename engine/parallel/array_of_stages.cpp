@@ -6,7 +6,7 @@
 namespace hfta::engine {
 namespace {
 
-// What a slot is, and what it predicts, takes all ranks; rank 0 has it then.
+// States and predictions of a slot take all ranks; rank 0 has them then.
 class ArrayOfStages final : public ArrayOfAllRanks {
  public:
   using ArrayOfAllRanks::ArrayOfAllRanks;

@@ -10,13 +10,13 @@
 
 namespace hfta::engine {
 
-/// Every rank has all slots: what fills, empties and runs the array is done by all. Weights are the same bits
+/// Every rank has all slots, and all ranks fill, empty and run the array. Weights are the same bits
 /// everywhere, so that states are taken from rank 0, which alone evaluates. `own`: rank 0's; the members have opened
 /// theirs.
 [[nodiscard]] std::unique_ptr<TrainerArray> make_array_of_batches(Ranks& ranks, std::unique_ptr<TrainerArray> own);
 
-/// Every rank has a stage of all slots: some layers, and the weights of these. What fills, empties and runs the array
-/// is done by all, and so are states and metrics, which rank 0 then has.
+/// Every rank has a stage of all slots: some layers, and the weights of these. All ranks fill, empty and run the array,
+/// and take part in states and metrics, which rank 0 then has.
 [[nodiscard]] std::unique_ptr<TrainerArray> make_array_of_stages(Ranks& ranks, std::unique_ptr<TrainerArray> own);
 
 /// Every rank has some slots, as deal_slots says, in an array of its own with at least one. An epoch is reported when

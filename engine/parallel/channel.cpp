@@ -19,11 +19,11 @@ namespace {
 
 using nlohmann::json;
 
-// A message is the number of its bytes and those, CBOR.
+// A message is the number of its bytes, and then these bytes, which are CBOR.
 using Length = std::uint64_t;
-constexpr std::size_t kPiece = std::size_t{1} << 24;  // what is made room for before it is there
+constexpr std::size_t kPiece = std::size_t{1} << 24;  // bytes that room is made for at first, before they have come
 
-// Whether all of them came.
+// Reads so many bytes. Returns whether all of them came.
 bool read_all(int socket, void* to, std::size_t bytes) {
   auto* at = static_cast<std::byte*>(to);
   while (bytes > 0) {

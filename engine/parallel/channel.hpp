@@ -29,7 +29,7 @@ class Channel {
   Descriptor socket_;
 };
 
-/// Both ends of a new stream, closed on exec. Throws Error{kDevice} where the system refuses.
+/// The two ends of a new stream, closed on exec. Throws Error{kDevice} where the system refuses.
 [[nodiscard]] std::pair<Descriptor, Descriptor> make_stream();
 
 }  // namespace hfta::engine

@@ -21,7 +21,7 @@ namespace {
 class MemberProcess final : public Member {
  public:
   MemberProcess(Channel channel, pid_t process) : Member(std::move(channel)), process_(process) {}
-  // It keeps nothing that would have to be put in order.
+  // The process is killed: it holds nothing that would have to be cleaned up.
   ~MemberProcess() override {
     if (!ended_.empty()) return;
     ::kill(process_, SIGKILL);
@@ -60,7 +60,7 @@ class KeptOpen {
   posix_spawn_file_actions_t actions_;
 };
 
-// With the signals blocked that are not for it, as it takes a while until it ignores them.
+// Blocks the signals that are not for the new process, as it takes a while until it ignores them.
 class Undisturbed {
  public:
   Undisturbed() {

@@ -38,7 +38,7 @@ void check_alike(const RankTimes& times, const RankTimes& first, int rank) {
   }
 }
 
-// Of each rank's array.
+// The width of each rank's array.
 std::vector<int> widths_of(int width, const Division& division) {
   if (division.of == Division::Of::kSlots) return widths_of_ranks(width, division.parts);
   return std::vector<int>(division.parts.size(), width);
@@ -65,7 +65,7 @@ DeviceFacts ParallelTrainer::device_facts() const {
   facts.speed *= count;
   const bool batches = divide_ == Divide::kBatches || divide_ == Divide::kEvenBatches;
   if (facts.busy_slots && !batches) facts.busy_slots = *facts.busy_slots * count;
-  facts.threads = facts.cpus.empty() ? facts.threads * count : 0;  // its ranks keep to nodes of their own
+  facts.threads = facts.cpus.empty() ? facts.threads * count : 0;  // ranks keep to nodes of their own
   return facts;
 }
 

@@ -49,13 +49,13 @@ class ParallelTrainer final : public Trainer {
                                                    const Pause& pause) override;
 
  private:
-  /// What is known of how to share, if that holds.
+  /// The division that is known for the partition, if it still holds.
   [[nodiscard]] std::optional<Division> known(const trials::Params& params, int width);
-  /// What may be decided.
+  /// The setting to decide by: array.divide, or kSlots where `auto` must not divide batches.
   [[nodiscard]] Divide divide_for(const trials::Params& params);
   [[nodiscard]] Division decided(const trials::Params& params, int width, const std::string& choices,
                                  const Pause& pause);
-  /// Of what can be chosen by trying, all that there is; what `divide` asks for is tried.
+  /// All plans but that of stages; those that `divide` asks for are tried.
   [[nodiscard]] std::vector<RankPlan> plans_tried(const trials::Params& params, int width, const std::string& choices,
                                                   Divide divide, const Pause& pause);
   [[nodiscard]] RankQuestion measured(const trials::Params& params, int width, nlohmann::json request);

@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-// Members that have met errors answer by then.
+// Time within which members that have met errors answer.
 constexpr std::chrono::milliseconds kPatience(2000);
 
-// What to do about it, behind the message of an error of that kind.
+// The remedy that follows the message of an error of that kind.
 const char* advice(ErrorKind kind) {
   return kind == ErrorKind::kMemory ? "; a smaller array.width needs less memory" : "";
 }
@@ -97,7 +97,7 @@ void Ranks::together(const json& request, const std::function<void()>& work, con
 
 void Ranks::forget(const json& request) noexcept try {
   if (lost_.empty()) together(request, [] {});
-} catch (...) {  // the next call says so
+} catch (...) {  // the next call throws it
 }
 
 void Ranks::ask(int rank, const json& request, const LookAt& look) {
@@ -116,8 +116,8 @@ void Ranks::ask(int rank, const json& request, const LookAt& look) {
   if (refused) throw *refused;
 }
 
-// A member's own error tells most, then how one has ended; what others say of the device may only be of that. The one
-// whose error was heard has said it all.
+// A member's own error tells most, then how one has ended; other members' errors of the device may only follow from
+// that. The member whose error was heard has nothing more to tell.
 std::string Ranks::reason_of_members() {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   const auto left = [&] {

@@ -1,5 +1,5 @@
 #pragma once
-/// The ranks of a device behind the first, told what to do, and heard.
+/// The ranks of a device behind the first: sends them requests, and hears their answers.
 
 #include <chrono>
 #include <functional>
@@ -34,14 +34,14 @@ class Ranks {
   void start();
   /// Sends each member its request, does rank 0's `work` meanwhile, and looks at each answer when it has come.
   void together(const RequestOf& request, const std::function<void()>& work, const LookAt& look = {});
-  /// The same request for all.
+  /// Sends all members the same request.
   void together(const nlohmann::json& request, const std::function<void()>& work, const LookAt& look = {});
-  /// The same for what only members do, and must not fail; after a loss nothing.
+  /// Sends all members a request without work for rank 0. Does nothing after a loss; the next call tells of a failure.
   void forget(const nlohmann::json& request) noexcept;
   /// Has one member do something, and looks at its answer. Throws its Error{kStorage}, with nothing lost, where it goes
   /// on after that (engine/parallel/requests.hpp).
   void ask(int rank, const nlohmann::json& request, const LookAt& look = {});
-  /// Does `work`, which may call what follows.
+  /// Does `work`, which may call the functions below.
   void guarded(const std::function<void()>& work);
   /// Throws if the device is lost.
   void check_whole() const;
@@ -49,7 +49,7 @@ class Ranks {
   // ---- Within guarded() ----
 
   void send(int rank, const nlohmann::json& request);
-  /// The answer to its earliest request that was not heard yet. Throws the error that it is.
+  /// The answer to the rank's earliest request that was not heard yet. Throws the answer if it is an error.
   [[nodiscard]] nlohmann::json hear(int rank);
   [[nodiscard]] bool answers_within(int rank, std::chrono::milliseconds time);
   /// Whether all members are alive, for any thread; throws if one is not.
@@ -58,20 +58,20 @@ class Ranks {
 
  private:
   [[nodiscard]] Channel& channel(int rank) const { return members_[static_cast<std::size_t>(rank) - 1]->channel(); }
-  /// Also one that is an error.
+  /// The rank's answer, even if it is an error.
   [[nodiscard]] nlohmann::json answer_of(int rank);
-  /// 0: none has.
+  /// A rank whose member has ended; 0: none has.
   [[nodiscard]] int ended_rank() const;
   [[noreturn]] void lose(const std::exception& error);
-  /// "": they know of none that tells more than what was heard.
+  /// The reason that members give; "": they know of none that tells more than what was heard.
   [[nodiscard]] std::string reason_of_members();
 
-  std::function<Members()> start_;  ///< Null once they were.
+  std::function<Members()> start_;  ///< Null once members were started.
   int count_;
   Members members_;
   std::string label_;
   int failed_ = 0;    ///< The member whose error was heard; 0: none yet.
-  std::string lost_;  ///< Why; "": it is not.
+  std::string lost_;  ///< Why the device is lost; "": it is not.
 };
 
 }  // namespace hfta::engine

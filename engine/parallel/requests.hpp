@@ -1,5 +1,5 @@
 #pragma once
-/// The forms of what ranks tell each other (engine/parallel/serve.hpp).
+/// The messages that ranks send each other, as JSON (engine/parallel/serve.hpp).
 
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
@@ -12,11 +12,11 @@ namespace hfta::engine {
 [[nodiscard]] nlohmann::json admit_request(int slot, int number, const trials::Params& params);
 [[nodiscard]] nlohmann::json insert_request(int slot, int number, const trials::Params& params, const SlotState& state);
 
-/// Whether a rank serves on after it has answered so: unless it has met an error. That a state does not fit is found
+/// Whether a rank goes on serving after this answer: yes, unless it is an error. That a state does not fit is found
 /// before anything is changed, and rank 0 tries another one.
 [[nodiscard]] bool goes_on(const nlohmann::json& request, const nlohmann::json& answer);
 
-/// A binary value.
+/// A state as a binary value.
 [[nodiscard]] nlohmann::json state_json(const SlotState& state);
 [[nodiscard]] SlotState state_from(const nlohmann::json& binary);
 

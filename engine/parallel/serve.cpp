@@ -56,7 +56,7 @@ class Session {
     throw Error(ErrorKind::kInternal, "rank: found no array, wanted one to be opened first");
   }
 
-  // A rank runs as rank 0 does.
+  // Recalls rank 0's choices, as a rank runs as rank 0 does.
   void recall(const json& request) {
     const std::string why = trainer_.recall(request.at("partition"), request.at("choices"));
     if (!why.empty()) throw Error(ErrorKind::kInternal, "rank: " + why);

@@ -1,5 +1,5 @@
 #pragma once
-/// What a rank behind the first does: as the first says (engine/parallel/parallel_trainer.hpp).
+/// The loop of a rank behind the first, which does what the first says (engine/parallel/parallel_trainer.hpp).
 
 #include <exception>
 
@@ -14,7 +14,7 @@ namespace hfta::engine {
 /// only from its end that it does not come. A request is an object that has `call`, and what that takes:
 ///
 ///     exchange  partition, params, width, choices (RankTrainer::choose of rank 0)
-///     times     the same, batches: whether parts of a batch are to be timed
+///     times     as exchange, batches: whether parts of a batch are to be timed
 ///     try       as exchange, division (division_json), steps
 ///     open      as exchange
 ///     close

@@ -1,5 +1,5 @@
 #pragma once
-/// How the trainer of another process is to be made, as a message.
+/// The options for the trainer of another process, as a message.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -7,7 +7,7 @@
 
 namespace hfta::engine {
 
-/// All but the group, and the choices' cache: a member runs as rank 0 does.
+/// All options but the group, and the choices' cache: a member runs as rank 0 does.
 [[nodiscard]] nlohmann::json start_json(const TrainerOptions& options);
 /// Reads the config again. Throws as parse_config, and nlohmann::json::exception for another form.
 [[nodiscard]] TrainerOptions options_from(const nlohmann::json& start);

@@ -35,7 +35,7 @@ Layout by_samples(const Graph& graph, const std::vector<double>& weights) {
 }
 
 Layout by_slots(const Graph& graph, const Cluster& cluster) {
-  std::vector<double> seconds;  // of a slot
+  std::vector<double> seconds;  // time of a slot on each device
   for (int d = 0; d < cluster.size(); ++d) {
     double sum = 0;
     for (int i = 0; i < graph.size(); ++i) sum += pass_seconds(graph, i, cluster, d, graph.samples, 1, 1);

@@ -1,5 +1,5 @@
 #pragma once
-/// What a plan may do with a group of ops, and which part of the work each device then has.
+/// The actions of a plan for a group of ops, and the part of the work that each device then has.
 
 #include <string>
 #include <vector>
@@ -14,15 +14,15 @@ namespace hfta::engine::planner {
 enum class Sharing {
   kOne,   ///< All on one device.
   kEvPs,  ///< Data parallel, a replica on every device, gradients by a parameter server.
-  kEvAr,  ///< The same, gradients by all-reduce.
+  kEvAr,  ///< Data parallel, a replica on every device, gradients by all-reduce.
   kCpPs,  ///< Data parallel, replicas in proportion to Device::power; parameter server.
-  kCpAr,  ///< The same, all-reduce.
+  kCpAr,  ///< Data parallel, replicas in proportion to Device::power; all-reduce.
   kSlot   ///< Ours: each device has some of the slots, whole. No gradient travels.
 };
 
 struct Action {
   Sharing sharing = Sharing::kOne;
-  int device = 0;  ///< Of kOne.
+  int device = 0;  ///< The device of kOne.
 };
 
 /// The actions for a graph on a cluster: M + 4 and, if there are several slots, kSlot.
@@ -30,13 +30,13 @@ struct Action {
 /// "EV-PS", "SLOT", or the device's name.
 [[nodiscard]] std::string to_text(const Action& action, const Cluster& cluster);
 
-/// What a device has of an op: some slots, and some samples of the batch.
+/// The part of an op that a device has: some slots, and some samples of the batch.
 struct Part {
   int first_slot = 0, slots = 0;
   int first_sample = 0, samples = 0;
   [[nodiscard]] bool empty() const { return slots == 0 || samples == 0; }
 };
-/// By device. Parts are disjoint, and together all slots x samples.
+/// The part of each device. Parts are disjoint, and together all slots x samples.
 using Layout = std::vector<Part>;
 
 /// The layout of an action. Shares that do not come out even are rounded so that sums stay; a device may get nothing.

@@ -9,10 +9,10 @@
 namespace hfta::engine::planner {
 
 struct Device {
-  double tflops = 1;     ///< At its best, in the arithmetic that the model is trained in.
+  double tflops = 1;     ///< Peak speed in the arithmetic that the model is trained in.
   double bandwidth = 1;  ///< GB/s of its memory.
   double memory = 1;     ///< GiB.
-  int machine = 0;       ///< From 0.
+  int machine = 0;       ///< Index of its machine, from 0.
   double power = 1;      ///< Its share of a batch under CP is power / the sum of all.
 };
 

@@ -19,7 +19,7 @@ using configuration::TypedFile;
 
 constexpr double kLeast = 1e-6, kMost = 1e6;
 
-/// A number for each of `count`, or one for all.
+/// A list of `count` numbers, or one number for all.
 std::vector<double> numbers(const TypedFile& file, const Node& node, const std::string& key, std::size_t count,
                             const std::string& unit) {
   if (node.kind == Node::Kind::kScalar) return std::vector<double>(count, file.number(node, key, kLeast, kMost, unit));
@@ -31,7 +31,7 @@ std::vector<double> numbers(const TypedFile& file, const Node& node, const std::
   return found;
 }
 
-/// The key's, which must be there.
+/// The numbers of a key, which must be there.
 std::vector<double> needed(const TypedFile& file, const Node& root, const std::string& key, std::size_t count,
                            const std::string& unit) {
   const Node* node = root.find(key);

@@ -1,4 +1,4 @@
-// A plan as tasks. The tasks' numbers ascend in the order of dependence.
+// Expands a plan into tasks. The tasks' numbers ascend in the order of dependence.
 
 #include <algorithm>
 #include <cstddef>
@@ -40,13 +40,13 @@ struct Piece {
   int task = -1, buffer = -1;
 };
 
-/// What has been sent of an op's output to a device whose part is that of a layout: it is sent once.
+/// A piece of an op's output that was sent to a device, for its part of a layout: it is sent once.
 struct Sent {
   int from = 0, to = 0, action = 0;
   Piece piece;
 };
 
-/// Of an op's output, made by a reader whose layout is that of an action.
+/// A gradient of an op's output, made by a reader whose layout is that of an action.
 struct Gradient {
   int action = 0;
   Piece piece;
@@ -119,7 +119,7 @@ class Expansion {
     return {kind, op, to, from, transfer_seconds(cluster_, from, to, bytes), path_of(cluster_, from, to), {}, {}, {}};
   }
 
-  /// The most weights first, each to the member whose links then have the least to carry.
+  /// Chooses servers, ops of most weights first: each is the member whose links then have the least to carry.
   void choose_servers() {
     server_.assign(graph_.ops.size(), -1);
     std::vector<int> order(graph_.ops.size());
@@ -142,7 +142,7 @@ class Expansion {
     }
   }
 
-  /// A piece of what `op` made on `from`, on `to`, for a part of the layout of `wanted`.
+  /// Brings a piece of what `op` made on `from` to `to`, for a part of the layout of `wanted`.
   Piece bring(int op, const Piece& made, int from, int to, int wanted, double slot_samples) {
     if (from == to) return made;
     for (const Sent& sent : sent_[at(op)]) {
@@ -186,7 +186,7 @@ class Expansion {
     }
   }
 
-  /// Needs what the forward pass read and made, and the gradients of its output; makes those of its inputs and weights.
+  /// The task needs what the forward pass read and made, and its output's gradients; it makes inputs' and weights'.
   void add_backward(int op) {
     const Op& one = graph_.ops[at(op)];
     if (!has_backward(op)) return;
@@ -279,7 +279,7 @@ class Expansion {
     }
   }
 
-  /// Reads gradients, weights and states, and writes the latter two.
+  /// Adds an update: it reads gradients, weights and states, and writes the latter two.
   int add_update(int op, int device, std::vector<int> after, std::vector<int> reads) {
     const double numbers = static_cast<double>(reads.size()) + 2 * (1 + graph_.states);
     const double bytes = weight_bytes(op, device) * numbers;
@@ -297,7 +297,7 @@ class Expansion {
   TaskGraph out_;
   std::vector<Piece> forward_, backward_;         // by op and device
   std::vector<std::vector<int>> inputs_;          // the buffers that the forward pass read
-  std::vector<std::vector<Gradient>> gradients_;  // of the output, where readers made them
+  std::vector<std::vector<Gradient>> gradients_;  // gradients of the output, where readers made them
   std::vector<std::vector<Sent>> sent_;           // by op
   std::vector<int> server_;                       // by op; -1: none
 };

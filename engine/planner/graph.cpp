@@ -54,7 +54,7 @@ std::vector<int> groups_of(const Graph& graph, int most) {
       reached.push(next);
     }
   }
-  // What is connected to no centre costs little; it goes with the op before it.
+  // An op that is connected to no centre costs little; it joins the group of the op before it.
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (group[i] < 0) group[i] = i > 0 ? group[i - 1] : 0;
   }

@@ -11,7 +11,7 @@ namespace hfta::engine::planner {
 struct Op {
   std::string name;
   std::vector<int> inputs;  ///< Indices of the ops whose outputs it reads; all lower than its own. Empty: reads data.
-  double flops = 0;         ///< Of the forward pass, per sample; a multiplication and an addition are two.
+  double flops = 0;         ///< Operations of the forward pass per sample; a multiplication and an addition are two.
   double weights = 0;       ///< Trained numbers.
   double outputs = 0;       ///< Numbers per sample.
 };
@@ -21,7 +21,7 @@ struct Graph {
   std::string name;
   int slots = 1;
   int samples = 1;
-  double bytes = 4;   ///< Of a number.
+  double bytes = 4;   ///< Size of a number.
   double states = 1;  ///< Numbers that the optimizer keeps for each weight.
   std::vector<Op> ops;
 
@@ -29,10 +29,10 @@ struct Graph {
 };
 
 inline constexpr int kMostOps = 2000;
-inline constexpr int kMostInputs = 8000;  ///< Of all ops together.
+inline constexpr int kMostInputs = 8000;  ///< Inputs of all ops together.
 inline constexpr int kMostSlots = 4096;
 inline constexpr int kMostSamples = 1'000'000;
-inline constexpr double kMostCost = 1e15;  ///< Of each of an op's three numbers.
+inline constexpr double kMostCost = 1e15;  ///< Limit of each of an op's three numbers.
 
 /// Ops in groups that get one action each: by op, the number of its group, from 0. The `most` ops that cost most (time
 /// or weights, against all ops' sums) are centres; each other op joins the centre that is the fewest hops away, the

@@ -11,9 +11,9 @@ namespace hfta::engine::planner {
 struct Net {
   std::string name;
   std::string source;          ///< The paper that describes it.
-  double million_weights = 0;  ///< As published.
-  int samples = 1;             ///< Of a batch, in HeteroG's table 1.
-  Graph (*make)() = nullptr;   ///< Of one slot, with a batch of one sample.
+  double million_weights = 0;  ///< Number of weights as published.
+  int samples = 1;             ///< Batch size in HeteroG's table 1.
+  Graph (*make)() = nullptr;   ///< Makes the graph of one slot, with a batch of one sample.
 };
 
 /// All of them: vgg19, resnet200, inception-v3, mobilenet-v2, nasnet, transformer-6, transformer-24, bert-large-24, ...
@@ -23,7 +23,7 @@ struct Net {
 
 /// A row of HeteroG's table 1 (CoNEXT'20): seconds of a step on eight GPUs, see paper_cluster(); 0: out of memory.
 struct PaperRow {
-  std::string net;  ///< As net_named() takes it.
+  std::string net;  ///< Word that net_named() takes.
   double heterog = 0, ev_ps = 0, ev_ar = 0, cp_ps = 0, cp_ar = 0;
 };
 [[nodiscard]] const std::vector<PaperRow>& paper_rows();

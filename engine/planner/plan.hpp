@@ -9,14 +9,14 @@
 
 namespace hfta::engine::planner {
 
-/// By group, the number of its action in actions_of().
+/// The number of each group's action in actions_of().
 using Choices = std::vector<int>;
 
-/// What a plan comes to, in simulated time.
+/// The time and memory of a plan, in simulated time.
 struct Outcome {
-  double seconds = 0;        ///< Of a step.
+  double seconds = 0;        ///< Seconds of a step.
   double excess = 0;         ///< Bytes beyond the devices' memory, summed over devices; 0: the plan is feasible.
-  std::vector<double> peak;  ///< By device, in bytes.
+  std::vector<double> peak;  ///< Peak memory by device, in bytes.
   [[nodiscard]] bool feasible() const { return excess == 0; }
 };
 /// Feasible plans are better than others, then those that lack less memory, then those that are faster.

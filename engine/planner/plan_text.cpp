@@ -30,7 +30,7 @@ std::string task_name(const Problem& problem, const Task& task) {
   return fmt::format("{} {}", to_text(task.kind), problem.graph().ops[at(task.op)].name);
 }
 
-/// The tasks by begin, then by number.
+/// The tasks in order of their begin, then of their number.
 std::vector<int> by_begin(const Timeline& timeline) {
   std::vector<int> order(timeline.spans.size());
   std::iota(order.begin(), order.end(), 0);

@@ -23,7 +23,7 @@ namespace hfta::engine::planner {
 ///     launch: 10                      # microseconds of every op
 ///     latency: 12                     # microseconds of every transfer
 [[nodiscard]] Cluster read_cluster(std::string_view text, const std::string& file);
-/// That file's, or "heterog-8", which is paper_cluster(). What ends in .yaml or .yml is a file.
+/// The cluster of a file, or "heterog-8", which is paper_cluster(). A word that ends in .yaml or .yml is a file.
 [[nodiscard]] Cluster cluster_named(const std::string& word);
 
 /// A YAML file (or JSON, which is YAML):
@@ -40,7 +40,7 @@ namespace hfta::engine::planner {
 /// flops, weights and outputs as in Op, 0 unless given. An op without `inputs` reads the one before it; `inputs: []`
 /// reads data. Names occur once.
 [[nodiscard]] Graph read_graph(std::string_view text, const std::string& file);
-/// That file's, or the net of that name (see nets.hpp). What ends in .yaml, .yml or .json is a file.
+/// The graph of a file, or the net of that name (see nets.hpp). A word that ends in .yaml, .yml or .json is a file.
 [[nodiscard]] Graph graph_named(const std::string& word);
 
 }  // namespace hfta::engine::planner

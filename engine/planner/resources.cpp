@@ -30,7 +30,7 @@ Collective ring(const Cluster& cluster, const std::vector<int>& members, double 
   return found;
 }
 
-/// Rings within machines, a ring of the machines, and what it comes to from each machine's first member to the others.
+/// Rings within machines, a ring of the machines, and its result from each machine's first member to the others.
 Collective by_machine(const Cluster& cluster, const std::vector<int>& members, double bytes) {
   std::map<int, std::vector<int>> machines;
   for (const int member : members) machines[cluster.device(member).machine].push_back(member);

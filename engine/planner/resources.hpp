@@ -1,5 +1,5 @@
 #pragma once
-/// Which resources tasks hold on a cluster, and how long what travels takes. Internal to engine/planner.
+/// The resources that tasks hold on a cluster, and the time that transfers take. Internal to engine/planner.
 
 #include <vector>
 
@@ -10,7 +10,7 @@ namespace hfta::engine::planner {
 
 /// The resources of a cluster by number; a name for each.
 [[nodiscard]] Resources device_resource(int device);
-/// Out of one device, into another, and between machines through both ports.
+/// The resources of a transfer: out of one device, into another, and between machines through both ports.
 [[nodiscard]] Resources path_of(const Cluster& cluster, int from, int to);
 [[nodiscard]] double transfer_seconds(const Cluster& cluster, int from, int to, double bytes);
 

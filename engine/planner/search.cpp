@@ -140,9 +140,9 @@ class Search {
 
   struct Disturbed {
     Scored plan;
-    std::vector<int> groups;  ///< Those that were changed.
+    std::vector<int> groups;  ///< Groups that were changed.
   };
-  /// A stretch of groups, or two anywhere, with other actions.
+  /// Gives a stretch of groups, or two groups anywhere, other actions.
   Disturbed disturbed(const Scored& from) {
     Disturbed other;
     const int groups = problem_.groups();

@@ -13,7 +13,7 @@ inline constexpr int kMostSimulations = 10'000'000;
 
 struct Effort {
   std::uint64_t seed = 0;
-  int simulations = 3000;  ///< Of plans. The search begins with one for each of the plans that everybody would try.
+  int simulations = 3000;  ///< Plans to simulate. The search begins with those that everybody would try.
 };
 
 struct Candidate {
@@ -26,11 +26,11 @@ struct Found {
   Choices choices;
   Outcome outcome;                   ///< No worse, by better(), than any of `baselines`.
   std::vector<Candidate> baselines;  ///< One action for all groups; by action.
-  int simulations = 0;               ///< That were made.
+  int simulations = 0;               ///< Number of simulations made.
 };
 
 /// Local search from the baselines and from layouts that cut the graph into one stretch per device, by time and by
-/// memory: single groups first, then pairs and stretches of groups, drawn by the seed. The same for the same arguments.
+/// memory: single groups first, then pairs and stretches of groups, drawn by the seed. Deterministic.
 [[nodiscard]] Found search(const Problem& problem, const Effort& effort);
 
 }  // namespace hfta::engine::planner

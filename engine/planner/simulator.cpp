@@ -12,7 +12,7 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-/// What each device holds.
+/// The memory that each device holds.
 class Memory {
  public:
   explicit Memory(const TaskGraph& graph) : graph_(graph), now_(graph.resident), references_(graph.buffers.size(), 0) {
@@ -92,7 +92,7 @@ class Ready {
   std::vector<std::pair<std::pair<double, int>, std::size_t>> order_;
 };
 
-/// By task, the tasks that wait for it.
+/// The tasks that wait for each task.
 std::vector<std::vector<int>> successors_of(const TaskGraph& graph) {
   std::vector<std::vector<int>> next(graph.tasks.size());
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {

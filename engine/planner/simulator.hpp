@@ -1,5 +1,5 @@
 #pragma once
-/// When tasks run that compete for resources, and what memory they hold meanwhile.
+/// Simulates when tasks run that compete for resources, and the memory that they hold meanwhile.
 
 #include <vector>
 
@@ -12,7 +12,7 @@ struct Span {
 };
 
 struct Timeline {
-  std::vector<Span> spans;   ///< By task.
+  std::vector<Span> spans;   ///< Time span of each task.
   double seconds = 0;        ///< When the last task ends.
   std::vector<double> peak;  ///< By device, in bytes: the most that was held at once.
 };

@@ -20,8 +20,8 @@ enum class TaskKind { kForward, kBackward, kTransfer, kPush, kPull, kAllReduce, 
 struct Task {
   TaskKind kind = TaskKind::kForward;
   int op = 0;
-  int device = 0;  ///< Where it runs; of what travels, where it goes.
-  int from = -1;   ///< Of what travels between two devices, where it comes from.
+  int device = 0;  ///< Device that it runs on, or that a transfer goes to.
+  int from = -1;   ///< Device that a transfer between two devices comes from.
   double seconds = 0;
   Resources holds;         ///< At least one.
   std::vector<int> after;  ///< Tasks that must have ended; all with lower numbers.

@@ -14,10 +14,10 @@ namespace hfta::engine {
 struct ConfigurationRow {
   trials::Configuration configuration;
   int complete = 0, running = 0, pruned = 0, failed = 0;  ///< Trials.
-  std::optional<trials::Summary> summary;  ///< Of the finite values of COMPLETE trials, if there are any.
+  std::optional<trials::Summary> summary;  ///< Summary of finite values of COMPLETE trials, if there are any.
 };
 
-/// From the best to the worst: by value, then those without one in the order of their draws. Empty in a study without
+/// Rows from the best to the worst: by value, then those without one in order of their draws. Empty in a study without
 /// repetitions. Refers to `input`.
 [[nodiscard]] std::vector<ConfigurationRow> configuration_rows(const ReportInput& input);
 
@@ -25,7 +25,7 @@ struct ConfigurationRow {
 /// is none, or several objectives.
 [[nodiscard]] const trials::Trial* best_of(const ReportInput& input);
 
-/// For people: how often configurations are repeated, and the `top` best in columns, with mean, standard deviation and
+/// A text: how often configurations are repeated, and the `top` best in columns, with mean, standard deviation and
 /// interval; "" in a study without repetitions.
 [[nodiscard]] std::string configurations_text(const ReportInput& input, int top);
 

@@ -19,14 +19,14 @@
 namespace hfta::engine {
 namespace {
 
-constexpr std::size_t kMostShown = 20;  // classes; more do not fit on a screen
+constexpr std::size_t kMostShown = 20;  // most classes shown; more do not fit on a screen
 
 struct Cell {
   std::string set;  // "val"
   std::uint32_t row, column;
 };
 
-// Of "val_confusion_0_1".
+// The cell that a name stands for: "val_confusion_0_1".
 std::optional<Cell> cell_of(std::string_view name) {
   static const fusion::MetricSpec kMetric{.name = "confusion_matrix"};
   const std::size_t set = name.find('_');
@@ -39,9 +39,9 @@ std::optional<Cell> cell_of(std::string_view name) {
   return fits ? std::optional(cell) : std::nullopt;
 }
 
-using Cells = std::vector<std::pair<Cell, const std::pair<const std::string, double>*>>;  // with their metrics
+using Cells = std::vector<std::pair<Cell, const std::pair<const std::string, double>*>>;  // cells with their metrics
 
-// Of a whole matrix of two or more classes; 0: of none.
+// The number of classes of a whole matrix of two or more; 0: the cells are none.
 std::size_t classes_of(const Cells& cells) {
   std::size_t classes = 0;
   for (const auto& [cell, metric] : cells) {
@@ -54,7 +54,7 @@ std::string count_text(double count) {
   return std::isfinite(count) && count == std::floor(count) ? fmt::format("{:.0f}", count) : value_text(count);
 }
 
-// Each line indented by two spaces.
+// The matrix as lines, each indented by two spaces.
 std::string lines_of(const ConfusionMatrix& matrix) {
   std::vector<std::string> header = {""};
   std::vector<std::vector<std::string>> rows;

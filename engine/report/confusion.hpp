@@ -10,13 +10,13 @@
 
 namespace hfta::engine {
 
-/// Square: how many targets of a class (row) were predicted as a class (column). NaN where an output was NaN.
+/// A square matrix: how many targets of a class (row) were predicted as a class (column). NaN where an output was NaN.
 using ConfusionMatrix = std::vector<std::vector<double>>;
 
 /// Metrics of an epoch, or of a test.
 struct SplitMetrics {
   std::map<std::string, double> numbers;
-  std::map<std::string, ConfusionMatrix> matrices;  ///< By the set that was evaluated: "val", "test".
+  std::map<std::string, ConfusionMatrix> matrices;  ///< Matrices by the set that was evaluated: "val", "test".
 };
 
 /// Takes the cells of whole matrices of two or more classes out of `metrics`. What `kept` names, the study's metric, is
@@ -30,8 +30,8 @@ struct SplitMetrics {
 /// A trial's matrices of that epoch.
 [[nodiscard]] std::map<std::string, ConfusionMatrix> confusion_of(const ReportInput& input, const trials::Trial& trial);
 
-/// For people: these and those of the test set, each in columns, indented by two spaces; of more than 20 classes only
-/// that it is there. "" where there is none.
+/// These matrices and those of the test set for people, each in columns, indented by two spaces; a matrix of more than
+/// 20 classes is only mentioned. "" where there is none.
 [[nodiscard]] std::string confusion_text(const ReportInput& input, const trials::Trial& trial);
 
 /// "[[50,2],[3,45]]"

@@ -104,7 +104,7 @@ class Retold {
   const ReportInput& input_;
   std::map<int, const Trial*> trials_;                 // by number
   std::map<int, const storage::ArrayRecord*> arrays_;  // by array
-  std::map<int, int> widths_, told_;                   // by array; by trial: epochs
+  std::map<int, int> widths_, told_;                   // widths by array; epochs told by trial
   std::set<int> ended_;
   std::vector<Event> events_;
 };

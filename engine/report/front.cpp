@@ -18,7 +18,7 @@ namespace {
 using trials::Point;
 using trials::Trial;
 
-// A point's numbers as metrics have them, and back.
+// Turns a point's numbers into values of the metrics, and back.
 std::vector<double> turned(std::vector<double> values, const trials::Objectives& objectives) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (objectives[i].goal == trials::Goal::kMaximize) values[i] = -values[i];
@@ -43,7 +43,7 @@ std::vector<std::optional<FrontPlace>> front_places(const std::vector<Trial>& tr
                                                     const trials::Objectives& objectives) {
   std::vector<std::optional<FrontPlace>> places(trials.size());
   std::vector<Point> points;
-  std::vector<std::size_t> of;  // by point: its trial
+  std::vector<std::size_t> of;  // the trial of each point
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (auto point = trials::point_of(trials[i], objectives)) {
       points.push_back(std::move(*point));

@@ -10,30 +10,30 @@
 
 namespace hfta::engine {
 
-/// Where a COMPLETE trial stands among all of them; see fronts_of() and crowding_distances() in trials/pareto.hpp.
+/// The rank of a COMPLETE trial among all of them; see fronts_of() and crowding_distances() in trials/pareto.hpp.
 struct FrontPlace {
-  int front = 0;  ///< From 0: no trial is better than those of the first.
+  int front = 0;  ///< Index of its front, from 0: no trial is better than those of front 0.
   double crowding = 0;
 };
 
-/// By trial, in the order of `trials`; nullopt for those without a point (trials/pareto.hpp).
+/// The place of each trial, in the order of `trials`; nullopt for those without a point (trials/pareto.hpp).
 [[nodiscard]] std::vector<std::optional<FrontPlace>> front_places(const std::vector<trials::Trial>& trials,
                                                                   const trials::Objectives& objectives);
 
-/// Of several objectives: the front of each trial that has one, by its number. Empty for one objective.
+/// The front of each trial that has one, by the trial's number. Empty for a study of one objective.
 [[nodiscard]] std::map<int, int> fronts_by_number(const ReportInput& input);
 
 struct FrontSummary {
-  std::vector<const trials::Trial*> trials;  ///< By number.
-  std::vector<double> reference;             ///< That the hypervolume is measured from, as metrics have it.
+  std::vector<const trials::Trial*> trials;  ///< Trials on the front, by number.
+  std::vector<double> reference;             ///< Point that the hypervolume is measured from, as values of the metrics.
   double hypervolume = 0;
 };
 
-/// nullopt for a study of one objective, or while no trial is COMPLETE. The reference is the input's or, where that has
-/// none, the worst value that any COMPLETE trial has in each objective. Refers to `input`.
+/// The summary; nullopt for a study of one objective, or while no trial is COMPLETE. The reference is the input's or,
+/// if it has none, the worst value that any COMPLETE trial has in each objective. Refers to `input`.
 [[nodiscard]] std::optional<FrontSummary> front_of(const ReportInput& input);
 
-/// For people, a line; "" for a study of one objective.
+/// A line for people; "" for a study of one objective.
 [[nodiscard]] std::string front_text(const ReportInput& input);
 
 /// A list of numbers, one per objective, as --reference has it: "0.5,20000". Throws Error{kConfig} for any other.

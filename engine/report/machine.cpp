@@ -1,4 +1,4 @@
-// JSON and CSV.
+// Reports as JSON and CSV.
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +59,7 @@ ordered_json to_json(const ConfusionMatrix& matrix) {
   return rows;
 }
 
-// Of a trial's last epoch, but for confusion matrices.
+// The metrics of a trial's last epoch, without confusion matrices.
 std::map<std::string, double> last_metrics(const ReportInput& input, const Trial& trial) {
   if (trial.epochs.empty()) return {};
   return split(trial.epochs.back().metrics, input.objectives.front().metric).numbers;
@@ -79,7 +79,7 @@ ordered_json to_json(const FrontSummary& front) {
   return {{"trials", std::move(numbers)}, {"hypervolume", number(front.hypervolume)}, {"reference", front.reference}};
 }
 
-// Of several objectives: the values in their order, and the test metrics, which every trial of the front has.
+// Adds the values of several objectives in their order, and the test metrics, which every trial of the front has.
 void add_values(const ReportInput& input, const Trial& trial, ordered_json& out) {
   ordered_json values = ordered_json::array();
   for (const double value : trials::values_of(trial)) values.push_back(number(value));
@@ -228,7 +228,7 @@ std::set<std::string> confusion_sets(const ReportInput& input) {
   return sets;
 }
 
-// What the CSV says of each trial's configuration, by the trial's number.
+// The CSV's cells on each trial's configuration, by the trial's number.
 std::map<int, std::vector<std::string>> configuration_cells(const ReportInput& input) {
   std::map<int, std::vector<std::string>> cells;
   for (const ConfigurationRow& row : configuration_rows(input)) {
@@ -243,7 +243,7 @@ std::map<int, std::vector<std::string>> configuration_cells(const ReportInput& i
   return cells;
 }
 
-// Of several objectives a value each, and from 0 which front the trial is on.
+// Columns of several objectives: a value each, and the front that the trial is on, from 0.
 std::vector<std::string> value_columns(const ReportInput& input) {
   if (input.objectives.size() == 1) return {"value"};
   std::vector<std::string> names;
@@ -335,7 +335,7 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
     }
     cells.push_back(spreadsheet_cell(trial->reason));
     if (input.repetitions.any()) {
-      const auto found = configurations.find(trial->number);  // one that Optuna added is in none
+      const auto found = configurations.find(trial->number);  // a trial that Optuna added is in none
       const std::vector<std::string> none(kConfigurationCells.size());
       const std::vector<std::string>& more = found == configurations.end() ? none : found->second;
       cells.insert(cells.end(), more.begin(), more.end());

@@ -16,13 +16,13 @@ using storage::OccupancyRecord;
 using storage::RoundRecord;
 using trials::Trial;
 
-// What is known of a trial while its rounds pass by. Epochs follow one another, so the highest tells which were had.
+// A trial as far as rounds were read. Its epochs follow one another, so the highest one tells which it has had.
 struct Seen {
   bool failed = false;
   int epoch = 0;
 };
 
-// Time is nothing but what was measured: a clock that failed makes no time.
+// The round's time as measured; a clock that failed counts as 0.
 double seconds_of(const RoundRecord& round) { return round.seconds > 0 ? round.seconds : 0; }
 
 class Sums {
@@ -53,7 +53,7 @@ class Sums {
  private:
   SlotUse use_;
   int round_ = -1;
-  double longest_ = 0;  // of the arrays of round_
+  double longest_ = 0;  // longest time of the arrays of round_
 };
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }

@@ -13,17 +13,17 @@ namespace hfta::engine {
 /// Shares from 0 to 1 of the time of all slots, slots x seconds. An array offers as many slots as in its first round,
 /// or as it has now if it grew.
 struct SlotUse {
-  double busy = 0;      ///< Held a trial.
-  double empty = 0;     ///< Nothing was ready for them.
-  double narrowed = 0;  ///< Given up: the array was narrower than in its first round.
+  double busy = 0;      ///< Slots that held a trial.
+  double empty = 0;     ///< Slots that nothing was ready for.
+  double narrowed = 0;  ///< Slots given up: the array was narrower than in its first round.
   double seconds = 0;   ///< Time of rounds, added up over devices.
 };
 
-/// The study begins, and after the round in which its last trial was first trained it drains: nothing new comes.
+/// The use of slots up to the round in which the last trial was first trained, and after it, when nothing new comes.
 struct Occupancy {
   int narrowest = 0, widest = 0;  ///< Widths that arrays had in their first round.
   SlotUse filling;                ///< Up to and including that round.
-  std::optional<SlotUse> drain;   ///< After it; absent if there was none.
+  std::optional<SlotUse> drain;   ///< After that round; absent if there was no later one.
   double trained_again = 0;       ///< Share of all busy time in epochs that the trial had in an earlier round already.
   double failed = 0;              ///< Share of all busy time in trials that ended as FAIL.
 };

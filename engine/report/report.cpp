@@ -35,13 +35,13 @@ int place(trials::State state) {
   return 4;
 }
 
-// Of a record as engine/driver/study.cpp packs it; a study that Optuna made has none.
+// Reads metric.select of a record that engine/driver/study.cpp packed; a study that Optuna made has none.
 bool selects_best(const json& packed) {
   const json::json_pointer select("/config/metric/select");
   return packed.is_object() && packed.contains(select) && packed.at(select) == "best";
 }
 
-// A trial without a place is behind all others.
+// Whether `a` is before `b`; a trial without a place comes last.
 bool is_ahead(const std::optional<FrontPlace>& a, const std::optional<FrontPlace>& b) {
   if (!a || !b) return a.has_value() && !b;
   return a->front != b->front ? a->front < b->front : a->crowding > b->crowding;
@@ -92,7 +92,7 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
     if (storage::Store::is_marked(trial))
       input.damage.push_back(fmt::format("trial {}: {}", trial.number, trial.reason));
   }
-  // Results count without these.
+  // Results are useful without these.
   try {
     input.arrays = store.arrays(study);
     input.rounds = store.rounds(study);

@@ -1,4 +1,4 @@
-// Tables for people.
+// Reports as tables for people.
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ std::string counts_text(const std::map<std::string, int>& counts) {
   return words.empty() ? "none" : join(words);
 }
 
-// Time in training and evaluation. Devices work side by side, each at its own pace: that of the busiest.
+// The busiest device's time in training and evaluation. Devices work side by side, each at its own pace.
 double training_seconds(const ReportInput& input) {
   std::map<int, std::string> device_of;  // by array
   for (const storage::ArrayRecord& array : input.arrays) device_of[array.array] = array.device;
@@ -92,10 +92,10 @@ std::string best_text(const ReportInput& input) {
   return text + confusion_text(input, *best);
 }
 
-// While trials are RUNNING: the best that any trial but a failed one came to, where that is not the best COMPLETE one.
+// The best value so far of the trials that have not failed, while some are RUNNING, if no COMPLETE one has it.
 std::string best_so_far_text(const ReportInput& input) {
   const auto running = [](const Trial& trial) { return trial.state == trials::State::kRunning; };
-  if (input.repetitions.any()) return "";  // one lucky repetition says little
+  if (input.repetitions.any()) return "";  // a single repetition's value says little
   if (input.objectives.size() > 1) return "";
   if (std::none_of(input.trials.begin(), input.trials.end(), running)) return "";
   const Trial* best = trials::best_of(input.trials, input.objectives.front().goal);
@@ -131,7 +131,7 @@ std::string runner_text(const ReportInput& input) {
                      runner.alive ? "alive" : "not alive", duration_text(*runner.silence));
 }
 
-// Why trials failed, each reason's words once, without the epoch that tells them apart.
+// Why trials failed: each reason once, without the epoch that makes its texts differ.
 std::string failures_text(const std::vector<Trial>& trials) {
   std::map<std::string, int> reasons;
   for (const Trial& trial : trials) {

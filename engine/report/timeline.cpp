@@ -11,7 +11,7 @@
 namespace hfta::engine {
 namespace {
 
-constexpr double kLongest = 1e10;  // of a round that is believed; the store may hold any number
+constexpr double kLongest = 1e10;  // longest round that is believed; the store may hold any number
 
 double believable(double seconds) { return seconds > 0 && seconds <= kLongest ? seconds : 0; }
 

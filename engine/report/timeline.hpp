@@ -1,5 +1,5 @@
 #pragma once
-/// Where the time of a study went, device by device, as far as its stored rounds say.
+/// How the time of a study was spent, device by device, as far as its stored rounds say.
 
 #include <optional>
 #include <string>
@@ -16,18 +16,18 @@ struct TimedRound {
   int occupied = 0, width = 0, offered = 0;
 };
 
-/// Seconds of a device; together Timeline::seconds.
+/// Seconds of a device; their sum is Timeline::seconds.
 struct DeviceTime {
   std::string device;
-  double busy = 0;      ///< In rounds, for the slots that held a trial. Waiting for input is not told apart.
-  double empty = 0;     ///< In rounds, for slots that were empty.
-  double narrowed = 0;  ///< In rounds, for slots that the array had given up.
-  double outside = 0;   ///< In no round: arrays opened, ways to run measured, other devices waited for, states saved.
+  double busy = 0;      ///< Time in rounds, for slots that held a trial. Waiting for input counts, too.
+  double empty = 0;     ///< Time in rounds, for slots that were empty.
+  double narrowed = 0;  ///< Time in rounds, for slots that the array had given up.
+  double outside = 0;   ///< Time in no round: to open arrays, measure ways to run, wait for devices, save states.
   std::vector<TimedRound> rounds;
 };
 
 struct Timeline {
-  double seconds = 0;  ///< What the study's runs took together.
+  double seconds = 0;  ///< Seconds of all of the study's runs.
   std::vector<DeviceTime> devices;
 };
 
@@ -41,7 +41,7 @@ struct Timeline {
 /// was busy, empty and given up. Its size does not grow with the number of rounds.
 [[nodiscard]] std::string timeline_svg(const Timeline& timeline, const std::string& study);
 
-/// The same as a Chrome trace (chrome://tracing, Perfetto): an event per round.
+/// The timeline as a Chrome trace (chrome://tracing, Perfetto): an event per round.
 [[nodiscard]] std::string timeline_trace(const Timeline& timeline);
 
 }  // namespace hfta::engine

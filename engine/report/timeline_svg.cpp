@@ -22,13 +22,13 @@ struct Kind {
   const char* colour;
   double DeviceTime::*seconds;
 };
-// From below to above in a column. Colours that the colour-blind can tell apart (Okabe and Ito).
+// Kinds from below to above in a column, in colours that the colour-blind can tell apart (Okabe and Ito).
 constexpr std::array<Kind, 4> kKinds = {{{"busy slots", "#0072b2", &DeviceTime::busy},
                                          {"empty slots", "#e69f00", &DeviceTime::empty},
                                          {"slots given up", "#f0e442", &DeviceTime::narrowed},
                                          {"no round", "#eeeeee", &DeviceTime::outside}}};
 
-/// What of a column's time each kind had, without the last one.
+/// The part of a column's time of each kind, without the last one.
 using Column = std::array<double, 3>;
 
 std::string escaped(const std::string& text) {

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// A store may come from anywhere: what is not there, or is something else, is 0.
+// The bytes at a place of a record; 0 if it has no number there, as a store may come from anywhere.
 std::int64_t bytes_at(const json& record, const json::json_pointer& place) {
   return record.contains(place) && record.at(place).is_number_integer() ? record.at(place).get<std::int64_t>() : 0;
 }

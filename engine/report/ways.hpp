@@ -14,10 +14,10 @@ struct WayThatRan {
   std::string lowering;  ///< "compiled, recompute 2, 1 x 2 threads; slots 2:1 over ranks"
   std::string memory;    ///< "auto within 41943040 bytes"; "": no policy and no limit was given.
   int arrays = 0;
-  std::int64_t held_bytes = 0, predicted_bytes = 0;  ///< Of the array that held most.
+  std::int64_t held_bytes = 0, predicted_bytes = 0;  ///< Bytes of the array that held most.
 };
 
-/// In the order of their first array. Arrays whose record does not say how they ran are left out.
+/// The ways in the order of their first array. Arrays whose record does not say how they ran are left out.
 [[nodiscard]] std::vector<WayThatRan> ways_that_ran(const std::vector<storage::ArrayRecord>& arrays);
 
 /// A line for each; "" where there is none.

@@ -8,7 +8,7 @@
 
 namespace hfta::engine {
 
-/// Six significant digits.
+/// A value with six significant digits.
 [[nodiscard]] std::string value_text(double value);
 
 /// A parameter's value: numbers with four significant digits, words and integers in full.

@@ -1,5 +1,5 @@
 #pragma once
-/// What simulated trials measure: invented curves, or recorded ones.
+/// The metrics of simulated trials: invented curves, or recorded ones.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,8 +16,8 @@ namespace hfta::engine {
 class Curves {
  public:
   virtual ~Curves() = default;
-  /// After `epoch` (1-based) epochs of the trial `number`: train_loss and the metrics of the study's objectives at
-  /// least.
+  /// The metrics after `epoch` (1-based) epochs of the trial `number`: at least train_loss and those of the study's
+  /// objectives.
   [[nodiscard]] virtual std::map<std::string, double> at(int number, const trials::Params& params, int epoch) const = 0;
 };
 

@@ -28,7 +28,7 @@ bool is_logarithmic(DistributionKind kind) {
          kind == DistributionKind::kInvLogUniformValues;
 }
 
-// Where in its range a value lies, 0 to 1; words by their place in the list.
+// The place of a value in its range, 0 to 1; words count by their place in the list.
 double place_of(const Distribution& distribution, const trials::ParamValue& value) {
   if (distribution.kind == DistributionKind::kCategorical) {
     const auto found = std::find(distribution.values.begin(), distribution.values.end(), value);
@@ -87,7 +87,7 @@ class InventedCurves final : public Curves {
     double sum = 0, count = 0;
     for (std::size_t i = 0; i < space_.size(); ++i) {
       const trials::ParamValue* value = trials::find_value(params, space_[i].name);
-      if (value == nullptr) continue;  // it does not apply
+      if (value == nullptr) continue;  // the parameter does not apply
       const double away = place_of(space_[i].distribution, *value) - optimum[i];
       sum += away * away;
       ++count;
@@ -95,7 +95,7 @@ class InventedCurves final : public Curves {
     return std::sqrt(sum / std::max(1.0, count));
   }
 
-  // Larger towards the end of every range.
+  // The number of parameters: it is larger towards the end of every range.
   [[nodiscard]] double size_of(const trials::Params& params) const {
     double size = 1000;
     for (const trials::Parameter& parameter : space_) {

@@ -21,7 +21,7 @@
 namespace hfta::engine {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of a file of curves
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // most bytes of a file of curves
 constexpr std::string_view kParameter = "param.";
 
 using Curve = std::vector<std::map<std::string, double>>;
@@ -125,7 +125,7 @@ Columns columns_of(const std::vector<std::string>& header, const StudyConfig& co
 
 struct RecordedTrial {
   Curve curve;
-  std::map<std::string, std::string> parameters;  // as the first row has them
+  std::map<std::string, std::string> parameters;  // values of the first row
 };
 
 void add_row(const std::vector<std::string>& fields, const Columns& columns, const std::string& place,

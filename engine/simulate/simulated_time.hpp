@@ -24,7 +24,7 @@ class SimulatedTime final : public Clock, public DeviceWorkers {
   [[nodiscard]] bool busy(std::size_t worker) const override { return jobs_.at(worker).busy; }
   [[nodiscard]] Ended wait() override;
 
-  /// The job at hand takes so long; outside of one the clock moves.
+  /// Makes the job at hand take that long; outside of a job it moves the clock.
   void spend(double seconds);
 
  private:

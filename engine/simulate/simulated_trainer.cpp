@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kWidth = 32;
 
-// All that training has made of a trial so far.
+// The training state of a simulated trial.
 struct Progress {
   int number = 0, epoch = 0;
 };
@@ -27,7 +27,7 @@ double cost_of(const std::string& partition) {
   return 0.5 + 1.5 * CountedRandom(hash.value(), Stream::kSimulation, 0).uniform();
 }
 
-// At speed 1, without jitter.
+// Seconds of an epoch at speed 1, without jitter.
 double epoch_seconds(const std::string& partition, int slots, const SimulatedDevice& device, int lent) {
   const double fixed = device.threads > 0 ? 0 : device.fixed;
   const double speed = device.threads > 0 ? speed_of_threads(device.threads + lent, std::max(1, slots)) : 1;
@@ -53,7 +53,7 @@ class SimulatedArray final : public TrainerArray {
                                                    device_.name, state.size(), sizeof progress));
     }
     std::memcpy(&progress, state.data(), sizeof progress);
-    progress.number = number;  // of a copy, it was another's
+    progress.number = number;  // a copy has another trial's number
     put(slot, {progress, params});
   }
 
@@ -81,7 +81,7 @@ class SimulatedArray final : public TrainerArray {
     }
     CountedRandom random(0, Stream::kSimulation, 3, static_cast<std::uint64_t>(epochs_++));
     const double jitter = 0.9 + 0.2 * random.uniform();
-    const std::size_t slots = device_.threads > 0 ? reports.size() : slots_.size();  // a CPU passes over empty ones
+    const std::size_t slots = device_.threads > 0 ? reports.size() : slots_.size();  // a CPU skips empty ones
     const double seconds = epoch_seconds(partition_, static_cast<int>(slots), device_, lent_);
     time_.spend(seconds * jitter / device_.speed());
     return reports;

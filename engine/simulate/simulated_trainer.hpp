@@ -17,9 +17,9 @@ namespace hfta::engine {
 
 struct SimulatedDevice {
   std::string name;
-  std::function<double()> speed;  ///< Now. Nobody is told: it shows in the time of epochs.
-  double fixed = 0.5;             ///< See SimulationOptions; not read if it is of threads.
-  int threads = 0;                ///< Of a CPU; 0: it is none.
+  std::function<double()> speed;  ///< Its speed now. It only shows in the time of epochs.
+  double fixed = 0.5;             ///< See SimulationOptions; not read if `threads` > 0.
+  int threads = 0;                ///< Number of CPU threads; 0: the device is no CPU.
 };
 
 /// How many times as fast `threads` of a CPU train that many slots as one thread trains them one after another: a slot
@@ -58,7 +58,7 @@ class SimulatedTrainer final : public Trainer {
   const Curves& curves_;
   SimulatedTime& time_;
   SimulatedDevice device_;
-  std::set<std::string> opened_;  ///< Partitions.
+  std::set<std::string> opened_;  ///< Partitions of arrays that were opened.
 };
 
 }  // namespace hfta::engine

@@ -21,7 +21,7 @@ struct SimulationOptions {
   /// The part of the time of an epoch of 32 slots that is there however few slots there are. In 0..1; 0, as on a CPU
   /// that runs slot by slot.
   double fixed = 0.5;
-  /// By device, the threads of a CPU, each of speed 1; 0: it is none, and lends nothing. Unset: none is.
+  /// Number of CPU threads by device, each of speed 1; 0: the device is no CPU, and lends nothing. Empty: all are 0.
   std::vector<int> threads = {};
   search::History prior = {};  ///< See new_record(); of a study that is in the store already it decides nothing.
 };

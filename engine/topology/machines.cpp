@@ -15,7 +15,7 @@ namespace {
 
 using Edges = std::vector<std::array<int, 3>>;  // (GPU, GPU, NVLinks)
 
-// Of eight V100, from `nvidia-smi topo -m`. A P100 has four NVLinks instead of six: one along each of these edges.
+// Edges of eight V100, from `nvidia-smi topo -m`. P100s have four NVLinks instead of six: one along each of these.
 const Edges kCubeMesh = {{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2}, {1, 2, 2}, {1, 3, 1}, {1, 5, 2}, {2, 3, 2},
                          {2, 6, 1}, {3, 7, 1}, {4, 5, 1}, {4, 6, 1}, {4, 7, 2}, {5, 6, 2}, {5, 7, 1}, {6, 7, 2}};
 

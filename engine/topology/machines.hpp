@@ -15,11 +15,11 @@ namespace hfta::engine {
 /// counterpart in the other.
 [[nodiscard]] const std::vector<Topology>& built_in_machines();
 
-/// The one of that name. Throws Error{kConfig} naming `option` and the machines there are.
+/// The machine of that name. Throws Error{kConfig} naming `option` and the machines there are.
 [[nodiscard]] const Topology& built_in_machine(const std::string& name, const std::string& option);
 
 /// A machine drawn by a seed: two NUMA nodes of `devices` / 2 GPUs, up to six NVLinks at each GPU, one or two between a
-/// pair. The same for the same arguments. REQUIRES 2 <= devices <= Topology::kMostDevices.
+/// pair. Deterministic. REQUIRES 2 <= devices <= Topology::kMostDevices.
 [[nodiscard]] Topology drawn_machine(std::uint64_t seed, int devices);
 
 }  // namespace hfta::engine

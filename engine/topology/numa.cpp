@@ -33,7 +33,7 @@ bool keep_to(const std::vector<int>& cpus) {
   return ::sched_setaffinity(0, CpuMask::bytes(), mask.get()) == 0;
 }
 
-// Files of the kernel's own, of a line; "" if there is none.
+// The line that a file of the kernel has; "" if there is no such file.
 std::string line_of(const std::filesystem::path& file) {
   std::ifstream stream(file);
   std::string line;
@@ -64,7 +64,7 @@ std::vector<int> read_cpu_list(std::string_view text) {
     if (*place != ',') return {};
     ++place;
   }
-  return {};  // nothing, or nothing behind a comma
+  return {};  // an empty text, or nothing behind a comma
 }
 
 std::vector<NumaNode> numa_nodes(const std::filesystem::path& folder) {
@@ -102,7 +102,7 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-// What a container or taskset forbids stays forbidden.
+// CPUs that a container or taskset forbids stay forbidden.
 KeepTo::KeepTo(const std::vector<int>& cpus) {
   if (cpus.empty()) return;
   std::vector<int> before = allowed_cpus(), wanted;

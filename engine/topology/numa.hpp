@@ -11,7 +11,7 @@ namespace hfta::engine {
 /// kMostCpus on.
 [[nodiscard]] std::vector<int> read_cpu_list(std::string_view text);
 inline constexpr int kMostCpus = 4096;
-/// Numbers of NUMA nodes are smaller.
+/// All numbers of NUMA nodes are smaller than this.
 inline constexpr int kMostNumaNodes = 1024;
 
 struct NumaNode {
@@ -22,7 +22,7 @@ struct NumaNode {
 /// The nodes that have CPUs, by number. Empty where `folder` does not tell: no Linux, a container without /sys.
 [[nodiscard]] std::vector<NumaNode> numa_nodes(const std::filesystem::path& folder = "/sys/devices/system/node");
 
-/// For each device, by its number of CPU threads, the CPUs that it keeps to: those of one node, which has room for its
+/// The CPUs that each device keeps to, given its number of CPU threads: those of one node, which has room for its
 /// threads beside those of the devices before it, the emptiest first. Empty: it may run anywhere, because it has no
 /// threads of its own (0), because the machine has one node, or because no node has room.
 [[nodiscard]] std::vector<std::vector<int>> cpus_for(const std::vector<int>& threads,

@@ -10,8 +10,8 @@
 
 namespace hfta::engine {
 
-/// What `nvidia-smi topo -m` prints, with or without colours, its tabs kept or turned into spaces. `file` is named in
-/// messages. Throws Error{kConfig} "file:line: found ..., wanted ...": no GPU, more than Topology::kMostDevices, one
+/// Reads what `nvidia-smi topo -m` prints, with or without colours, tabs kept or turned into spaces. `file` is named
+/// in messages. Throws Error{kConfig} "file:line: found ..., wanted ...": no GPU, more than Topology::kMostDevices, one
 /// that is there twice, a word that is no link, rows that are missing, or two directions that differ.
 [[nodiscard]] Topology read_smi_text(std::string_view text, const std::string& file);
 

@@ -31,7 +31,7 @@ struct Line {
   std::vector<std::string> words;
 };
 
-// Words between blanks; underlining and colours ("\x1b[4m") are no words.
+// The words between blanks, without underlining and colours ("\x1b[4m").
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
   std::string word;
@@ -72,7 +72,7 @@ Error wrong(const std::string& file, int line, const std::string& what) {
   return {ErrorKind::kConfig, fmt::format("{}:{}: {}", printable(file), line, what)};
 }
 
-// How many words from a row's end its NUMA node is; 0: the output has none.
+// The place of the NUMA node in a row, counted in words from its end; 0: the output has none.
 std::size_t node_column(const std::vector<std::string>& header) {
   const auto is_at = [&](std::size_t place, const char* first, const char* second) {
     return place + 1 < header.size() && header[place] == first && header[place + 1] == second;
@@ -91,7 +91,7 @@ int number_of(const std::string& word) {
 
 struct Table {
   const Line* header = nullptr;
-  std::vector<const Line*> rows;  // of GPUs
+  std::vector<const Line*> rows;  // rows of GPUs
 };
 
 Table table_of(const std::vector<Line>& lines, const std::string& file) {

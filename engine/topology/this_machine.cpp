@@ -1,4 +1,4 @@
-// NVML by its binary interface: the few declarations that are needed stand here, because the library comes with the
+// Uses NVML by its binary interface. The few declarations that are needed are here, because the library comes with the
 // driver and its header does not. Names and numbers are those of NVML's reference manual.
 
 #include "engine/topology/this_machine.hpp"
@@ -139,7 +139,7 @@ PathKind path_of(int level) {  // nvmlGpuTopologyLevel_t
   return level <= 40 ? PathKind::kNode : PathKind::kSys;
 }
 
-// Links of both that lead to no GPU lead to a switch, which connects them all.
+// The number of NVLinks between two GPUs. Links that lead to no GPU lead to a switch, which connects them all.
 int lanes_between(const Gpu& a, const Gpu& b, const std::map<std::string, int>& gpus) {
   const auto direct = a.lanes.find(b.bus);
   if (direct != a.lanes.end()) return direct->second;

@@ -15,7 +15,7 @@ constexpr std::pair<const char*, PathKind> kPaths[] = {{"PIX", PathKind::kPix}, 
                                                        {"PHB", PathKind::kPhb}, {"NODE", PathKind::kNode},
                                                        {"SYS", PathKind::kSys}, {"SOC", PathKind::kSys}};
 
-// As YAML has it.
+// A text in quotes, as YAML has it.
 std::string quoted(const std::string& text) {
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? "''" : std::string(1, c);

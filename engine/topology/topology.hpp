@@ -29,7 +29,7 @@ struct Link {
 
 /// "NV2", "PHB".
 [[nodiscard]] std::string to_text(const Link& link);
-/// From that word, or from SOC, an older one for SYS; nullopt if it is none, or more than Topology::kMostLanes.
+/// A link from such a word, or from SOC, an older one for SYS; nullopt if it is none, or more than kMostLanes.
 [[nodiscard]] std::optional<Link> read_link(std::string_view word);
 
 /// A name as a Topology keeps it: printable ASCII, at most 80 characters. Other bytes become question marks.
@@ -69,7 +69,7 @@ class Topology {
   [[nodiscard]] const Link& link(int a, int b) const {
     return links_.at(static_cast<std::size_t>(a)).at(static_cast<std::size_t>(b));
   }
-  /// Of both directions. REQUIRES a != b, both below size().
+  /// Sets the link of both directions. REQUIRES a != b, both below size().
   void connect(int a, int b, const Link& link);
   /// GB/s in one direction.
   [[nodiscard]] double bandwidth(int a, int b) const { return link(a, b).lanes > 0 ? link(a, b).lanes * nvlink : pcie; }
@@ -85,7 +85,7 @@ class Topology {
 
 /// The matrix of links as a table, one line per accelerator, with NUMA nodes.
 [[nodiscard]] std::string to_table(const Topology& topology);
-/// The same machine as a file that read_topology() reads.
+/// The machine as a file that read_topology() reads.
 [[nodiscard]] std::string to_yaml(const Topology& topology);
 
 }  // namespace hfta::engine

@@ -6,7 +6,7 @@
 
 namespace hfta::engine {
 
-/// name, devices, nodes, nvlink, pcie and links of a map; see read_topology_yaml(). Throws as that does, but says
+/// Reads name, devices, nodes, nvlink, pcie and links of a map; see read_topology_yaml(). Throws as that does, but says
 /// nothing of other keys.
 [[nodiscard]] Topology read_topology_keys(const configuration::TypedFile& file, const configuration::Node& root);
 

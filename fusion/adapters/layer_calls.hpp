@@ -11,17 +11,17 @@
 namespace hfta::fusion::adapters {
 
 struct LayerCall {
-  std::size_t node = 0;  ///< In Graph::nodes: the one that gives the layer's output.
+  std::size_t node = 0;  ///< Index into Graph::nodes of the call that gives the layer's output.
   LoraKind kind = LoraKind::kLinear;
   std::string module;
-  std::optional<std::size_t> weight;  ///< In Graph::weights; unset: computed from integers.
+  std::optional<std::size_t> weight;  ///< Index into Graph::weights; unset: the weight is computed from integers.
   Shape shape;                        ///< The weight's, as `kind` has it.
-  DType dtype = DType::kFloat32;      ///< Of the layer's products.
+  DType dtype = DType::kFloat32;      ///< Type of the layer's products.
   ValueId input = kNoValue;
 };
 
-/// In order. Those are left out whose weight is computed, but for quantized_calls(), or belongs to no module of its
-/// own.
+/// The layers, in order of their calls. Those are left out whose weight is computed, but for quantized_calls(), or
+/// belongs to no module of its own.
 [[nodiscard]] std::vector<LayerCall> layer_calls(const Graph& graph);
 
 /// Linear layers whose weight is computed from integers that their module holds, in order.

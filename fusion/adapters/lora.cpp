@@ -95,7 +95,7 @@ class Inserter {
   [[nodiscard]] const Value& value(ValueId id) const { return graph_.values[static_cast<std::size_t>(id)]; }
   [[nodiscard]] HyperRef hyper(int which) const { return {first_hyper_ + which}; }
 
-  /// A call behind the layer's, below its module's path.
+  /// Adds a call behind the layer's, with a path below its module's.
   ValueId call(const adapters::LayerCall& layer, const char* name, const char* op,
                std::vector<std::pair<const char*, Arg>> args, Shape shape, ValueId out = kNoValue) {
     const Node& own = graph_.nodes[layer_node_];
@@ -140,7 +140,7 @@ class Inserter {
     }
     Shape shape = value(result_).shape;
     shape.at(1) = lora_.largest_rank;
-    // As the layer itself, with other weights.
+    // A is a call like the layer's own, with other weights.
     Node node = graph_.nodes[layer_node_];
     node.path = layer.module + ".lora_A";
     for (std::size_t i = 0; i < node.args.size(); ++i) {
@@ -154,7 +154,7 @@ class Inserter {
     return node.outputs[0];
   }
 
-  // The rows of A's transpose, as the layer looks up its own.
+  // Looks up rows of A's transpose, as the layer looks up its own.
   ValueId looked_up(const adapters::LayerCall& layer, ValueId a) {
     const Shape sizes = value(a).shape;
     const ValueId table =
@@ -185,7 +185,7 @@ class Inserter {
   const Lora& lora_;
   bool drops_;
   int first_hyper_;
-  std::map<std::string, std::pair<ValueId, ValueId>> pairs_;  ///< By module: A and B.
+  std::map<std::string, std::pair<ValueId, ValueId>> pairs_;  ///< A and B by module.
   std::size_t layer_node_ = 0;                                ///< The layer at hand,
   ValueId result_ = kNoValue;                                 ///< and what it gives.
 };

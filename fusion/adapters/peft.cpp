@@ -16,11 +16,11 @@
 namespace hfta::fusion {
 namespace {
 
-// In front of the model's own names in all that PEFT wraps. Modules of the user's may stand before it.
+// The prefix that PEFT puts in front of the model's own names. Modules of the user's may stand before it.
 constexpr std::string_view kWrapper = "base_model.model.";
 constexpr std::string_view kBase = ".base_layer";
 
-/// A container of a layer's adapters, by adapter: "q_proj.lora_A.default.weight". `file`: what its file has for it.
+/// A container that holds parameters of a layer's adapters by adapter: "lora_A" of "q_proj.lora_A.default.weight".
 struct Container {
   std::string_view name;
   bool has_weight;  ///< The adapter is a module, whose parameter is called weight, in the file as well.
@@ -126,7 +126,7 @@ double fan_in(const Shape& shape) {
   return elements;
 }
 
-// Whether the name's container is the one.
+// Whether the name is of an entry in that container.
 bool in_container(std::string_view name, std::string_view container) { return cut_at(name, container).has_value(); }
 
 }  // namespace
@@ -146,7 +146,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
   std::map<std::string, ValueId> outputs;
   std::set<std::string> names;
   std::vector<std::string> order;
-  std::set<std::string> of_layers;  // modules
+  std::set<std::string> of_layers;  // modules of layers
   for (const Weight& weight : graph.weights) {
     const PeftName name = peft_name(weight.name);
     if (name.part != PeftName::Part::kAdapter) continue;

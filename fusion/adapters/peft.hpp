@@ -17,28 +17,28 @@ struct Adapter {
   std::string module;  ///< The layer's path in the model without adapters, as its user wrote it.
   LoraKind kind = LoraKind::kLinear;
   std::string weight;     ///< The layer's own weight; "": it is quantized, computed from integers.
-  std::string a, b;       ///< Of shapes as LoraKind has them, perhaps padded.
+  std::string a, b;       ///< A and B, with shapes as LoraKind has them, perhaps padded.
   std::string magnitude;  ///< DoRA's (arXiv:2402.09353): one number for each output; "": there is none.
   double scale = 1;
 };
 
-/// Those that insert_lora puts into a graph; `graph` is without them.
+/// The adapters that insert_lora puts into a graph; `graph` is without them.
 [[nodiscard]] std::vector<Adapter> own_adapters(const Graph& graph, const Lora& lora);
 
-/// Those of a model that PEFT wrapped before it was exported; Graph::hypers' values are the trial's. Throws
+/// The adapters of a model that PEFT wrapped before its export; Graph::hypers' values are the trial's. Throws
 /// Error{kConfig} for a model with several adapters, or one whose adapters do not belong to layers.
 [[nodiscard]] std::vector<Adapter> peft_adapters(const Graph& graph);
 
 /// A name of a wrapped model's state dict taken apart.
 struct PeftName {
   enum class Part {
-    kModel,     ///< Of the model itself, a layer's own weight among them.
-    kAdapter,   ///< Of an adapter.
-    kSaved,     ///< Of a module's copy that is trained whole (modules_to_save).
-    kOriginal,  ///< Of what that copy stands for, which is not used.
+    kModel,     ///< An entry of the model itself, such as a layer's own weight.
+    kAdapter,   ///< An adapter's parameter.
+    kSaved,     ///< An entry of a module's copy that is trained whole (modules_to_save).
+    kOriginal,  ///< An entry of the module that such a copy replaces; it is not used.
   };
   Part part = Part::kModel;
-  std::string name;     ///< In the model without PEFT; of kAdapter: "<module>.lora_A.weight", as PEFT's files have it.
+  std::string name;     ///< Name in the model without PEFT; kAdapter: "<module>.lora_A.weight", as in PEFT's files.
   std::string module;   ///< kAdapter: the layer's path; kSaved: the module's.
   std::string adapter;  ///< kAdapter and kSaved: the adapter's name, "default".
 };
@@ -50,7 +50,7 @@ struct PeftName {
 /// What PEFT draws a parameter of an adapter from, by its name in a wrapped model: A uniform as torch.nn.Linear's
 /// weight, B zero; an embedding's A zero and B normal. nullopt: it draws none by this name.
 [[nodiscard]] std::optional<Init> peft_init(std::string_view name, const Shape& shape);
-/// Whether it is computed from frozen weights when the adapter is made, and so the same in each draw: DoRA's magnitude.
+/// Whether PEFT computes that parameter from frozen weights, so that it is the same in each draw: DoRA's magnitude.
 [[nodiscard]] bool is_peft_constant(std::string_view name);
 
 }  // namespace hfta::fusion

@@ -16,14 +16,14 @@ namespace {
 /// The calls of a module that follow one another.
 struct Run {
   std::string module;
-  std::size_t begin = 0, end = 0;  ///< In Graph::nodes.
+  std::size_t begin = 0, end = 0;  ///< Positions in Graph::nodes.
 };
 
 bool is_within(std::string_view path, const std::string& module) {
   return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
 }
 
-// Of the module by whose path a weight in integers is called, however deep below it that lies: "a" of
+// The module by whose path a weight in integers is called, however deep below it the weight lies: "a" for
 // "a.parametrizations.weight.original0".
 std::optional<std::string> module_with(const Weight& weight, const std::set<std::string>& paths) {
   std::string module = weight.name;
@@ -101,7 +101,7 @@ class RunReader {
   }
   [[nodiscard]] static bool is_in(const Run& run, std::size_t node) { return node >= run.begin && node < run.end; }
 
-  // What comes from outside, but for weights and numbers.
+  // The values that come from outside, except weights and numbers.
   [[nodiscard]] std::set<ValueId> inputs(const Run& run) const {
     std::set<ValueId> found;
     for (std::size_t n = run.begin; n < run.end; ++n) {
@@ -112,7 +112,7 @@ class RunReader {
     return found;
   }
 
-  // What others read; empty where the run reads it, too, as it would then read the adapted result.
+  // The values that others read; empty where the run reads one, too, as it would then read the adapted result.
   [[nodiscard]] std::set<ValueId> results(const Run& run) const {
     std::set<ValueId> found;
     for (std::size_t n = run.begin; n < run.end; ++n) {
@@ -129,7 +129,7 @@ class RunReader {
   }
 
   [[nodiscard]] bool is_product_with_integers(const Run& run) const {
-    std::set<ValueId> widened = integers_;  // or still integers
+    std::set<ValueId> widened = integers_;  // those that are still integers, too
     int products = 0, with_integers = 0;
     for (std::size_t n = run.begin; n < run.end; ++n) {
       const Node& node = graph_.nodes[n];
@@ -147,7 +147,7 @@ class RunReader {
   const Graph& graph_;
   std::set<ValueId> weights_, integers_;
   std::vector<std::size_t> makers_;
-  std::vector<std::vector<std::size_t>> readers_;  // by value: calls, and behind them all the graph itself
+  std::vector<std::vector<std::size_t>> readers_;  // by value: positions of calls; nodes.size() is the graph itself
 };
 
 }  // namespace

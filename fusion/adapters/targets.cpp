@@ -37,7 +37,7 @@ bool names_weight(const std::vector<std::string>& patterns, const Weight& weight
   });
 }
 
-// Integers are not.
+// Whether the layer's own weight is trained; a weight in integers is not.
 bool is_trained(const Lora& lora, const Graph& graph, const adapters::LayerCall& call) {
   return call.weight && names_weight(lora.train, graph.weights[*call.weight]);
 }

@@ -55,7 +55,7 @@ std::string blamed(const Graph& graph, const std::vector<DependsOn>& depends_on,
   return fmt::format("output '{}' {} has no part for each sample", printable(value.name), to_text(value.shape));
 }
 
-// Buffers would be each rank's own.
+// The first call that takes batch statistics or writes to buffers, which would be each rank's own; "": there is none.
 std::string written_weight(const Graph& graph) {
   MemorySets weights(graph);
   for (const Weight& weight : graph.weights) weights.mark(weight.value);
@@ -101,7 +101,7 @@ std::string why_not_divided(const Graph& model, const Recipe& recipe, std::span<
   return "";
 }
 
-// A graph of evaluation's own is taken as it is: batch norm that takes statistics in it takes them.
+// A separate evaluation graph is taken as it is: batch norm that takes statistics in it takes them.
 bool evaluates_samples_apart(const Graph& model) {
   const Graph complete = with_complete_arguments(model);
   const Graph evaluated =

@@ -13,8 +13,8 @@ namespace hfta::fusion {
 
 /// One phase, and what runs it.
 struct PhaseOfStep {
-  Recipe recipe;  ///< Of the phase by itself.
-  Graph graph;    ///< With the phase's objective.
+  Recipe recipe;  ///< The recipe of the phase by itself.
+  Graph graph;    ///< The graph with the phase's objective.
   SpecializedGraph alone, training = {};
   std::vector<bool> owned = {};             ///< By weight: owned_weights of this phase alone.
   std::vector<int> group_of = {};           ///< By weight: groups_of_weights.
@@ -23,14 +23,14 @@ struct PhaseOfStep {
 };
 using PhasesOfStep = std::vector<std::unique_ptr<PhaseOfStep>>;
 
-/// Recipes, graphs and groups, without `training`, model and executor. `graph`: the model's. Throws
+/// The phases' recipes, graphs and groups; `training`, model and executor are unset. `graph`: the model's. Throws
 /// Error{kConfig} that begins with Phase::where for a phase whose loss depends on none of its parameters.
 [[nodiscard]] PhasesOfStep phases_of(const Graph& graph, const Recipe& recipe);
 
 /// By weight: whether slots own it in any phase; it is theirs then in all of them, as Weight::per_slot says.
 [[nodiscard]] std::vector<bool> owned_in(const PhasesOfStep& phases);
 
-/// What SlotStore keeps optimizer states for.
+/// The weights of each phase that SlotStore keeps optimizer states for.
 [[nodiscard]] std::vector<Trained> trained_in(const PhasesOfStep& phases);
 
 }  // namespace hfta::fusion

@@ -10,7 +10,7 @@
 
 namespace hfta::fusion {
 
-/// This rank's. `alone`: the training reading of a slot by itself; `owned`: by weight. Throws Error{kConfig} for what
+/// The pipeline at this rank. `alone`: a slot's training reading; `owned`: by weight. Throws Error{kConfig} for what
 /// why_no_pipeline() says, and for more stages than there are layers.
 [[nodiscard]] Pipeline pipeline_of(const SpecializedGraph& alone, const Recipe& recipe, const std::vector<bool>& owned,
                                    Collectives& group);

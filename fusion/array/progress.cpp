@@ -31,7 +31,7 @@ double double_of(const std::map<std::string, std::string>& counters, const std::
   return std::bit_cast<double>(static_cast<std::uint64_t>(std::stoull(bits, nullptr, 16)));
 }
 
-// Of the phase behind the first by 1 + `later`.
+// The key of a counter of phase 1 + `later`.
 std::string of_phase(std::size_t later, const char* key) { return fmt::format("phase{}.{}", later + 1, key); }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace hfta::fusion {
 
 /// The place in an epoch is left out between epochs.
 [[nodiscard]] std::map<std::string, std::string> counters_of(const SlotProgress& progress);
-/// Its inverse, exact. Throws Error{kStorage}.
+/// The exact inverse of counters_of(). Throws Error{kStorage}.
 [[nodiscard]] SlotProgress progress_from(const std::map<std::string, std::string>& counters);
 
 }  // namespace hfta::fusion

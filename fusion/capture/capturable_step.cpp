@@ -135,7 +135,7 @@ void CapturableStep::step(const Batch& batch, const at::Tensor& losses, bool kee
   at::Tensor sums = losses;
   add_loss(sums, objective, samples);
   if (!model_.recipe.accumulates) return update(reached);
-  // One graph for all batches: slots whose step is not due divide, too, and neither step nor begin anew.
+  // One graph serves all batches: slots whose step is not due divide, too, but neither step nor begin anew.
   const at::Tensor& total = chunk_.gradient_weight;
   accumulate(reached, total, objective, samples);
   take_means(reached, total);

@@ -20,15 +20,15 @@
 
 namespace hfta::fusion {
 
-/// For all chunks of an array.
+/// What the steps of all chunks of an array have in common.
 struct CapturableModel {
   const Graph& graph;
   const Program& program;
   const Recipe& recipe;
-  int slots;   ///< c
-  int hypers;  ///< Graph::hypers
+  int slots;   ///< Slots of a chunk, c.
+  int hypers;  ///< Number of Graph::hypers.
   at::Device device;
-  bool clips_weights;                      ///< ExecutorModel's.
+  bool clips_weights;                      ///< ExecutorModel::clips_weights
   std::string why_not;                     ///< Program::why_not_replayed
   std::atomic<std::int64_t>& shared_runs;  ///< Counts runs of Program::share.
 };

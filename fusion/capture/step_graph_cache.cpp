@@ -8,7 +8,7 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr std::size_t kMostKnown = 8;  // keys of a chunk; who was used least lately goes
+constexpr std::size_t kMostKnown = 8;  // keys of a chunk; the least recently used one goes
 constexpr int kWarm = 2;               // steps op by op in front of a capture
 constexpr int kMostFailures = 2;       // captures that are tried
 

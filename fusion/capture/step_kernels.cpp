@@ -43,7 +43,7 @@ std::vector<cuda::SlotRows<T>> rows_of(const std::vector<ParameterSlots>& parame
   return rows;
 }
 
-// `workspace`: doubles, of clip_factors and behind them the factors; undefined where no slot clips.
+// `workspace`: doubles, those of clip_factors and then the factors; undefined where no slot clips.
 template <typename T>
 void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
   const std::vector<cuda::SlotRows<T>> rows = rows_of<T>(parameters, live.slots());
@@ -78,7 +78,7 @@ void StepKernels::launch(const std::function<void()>& kernel) const {
   lane_->launch(kernel);
 }
 
-// `on_gpu(to, draw, stream)`, or `on_cpu(row, n, slot)` for every slot's part of `out`.
+// Calls `on_gpu(to, draw, stream)`, or `on_cpu(row, n, slot)` for every slot's part of `out`.
 template <typename OnGpu, typename OnCpu>
 void StepKernels::fill(const at::Tensor& out, std::uint32_t node, OnGpu on_gpu, OnCpu on_cpu) const {
   const int slots = numbers_.slots();

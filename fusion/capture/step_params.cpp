@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 16;
 
-// Where the next part begins, `bytes` behind this one.
+// Where a part of `bytes` bytes begins; moves `end` behind it.
 std::size_t behind(std::size_t& end, std::size_t bytes) {
   const std::size_t begin = end;
   end = (end + bytes + kAlignment - 1) / kAlignment * kAlignment;

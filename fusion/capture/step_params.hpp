@@ -14,10 +14,10 @@ namespace hfta::fusion {
 
 class StepParams {
  public:
-  /// `type`: of the weights, float or double. `groups`: how many numbers of the optimizer a slot has.
+  /// `type`: that of the weights, float or double. `groups`: how many sets of optimizer numbers a slot has.
   StepParams(OptimizerKind kind, at::ScalarType type, int slots, int groups, int hypers, const at::Device& device);
 
-  /// Sets them all, in turn on the current stream; does not wait. `begin`: of the step's samples in their order.
+  /// Sets them all, in order on the current stream; does not wait. `begin`: Samples::begin of the step.
   void set(std::span<const SlotRun> slots, std::int64_t begin);
 
   [[nodiscard]] int slots() const { return slots_; }
@@ -29,16 +29,16 @@ class StepParams {
   [[nodiscard]] at::Tensor updated() const {  ///< [slots] uint8: SlotStep::updates.
     return bytes_.narrow(0, static_cast<std::int64_t>(updates_), slots_);
   }
-  [[nodiscard]] const at::Tensor& weight_limits() const { return limits_; }  ///< [slots]: of clamp_weights.
+  [[nodiscard]] const at::Tensor& weight_limits() const { return limits_; }  ///< [slots]: limits for clamp_weights.
   [[nodiscard]] const at::Tensor& memory() const { return bytes_; }
-  /// Addresses in it.
+  /// Addresses in that memory.
   [[nodiscard]] const std::int64_t* begin() const { return at<std::int64_t>(0); }
   [[nodiscard]] const SlotRandom* random() const { return at<SlotRandom>(random_); }
   [[nodiscard]] const double* clip_norms() const { return at<double>(clip_); }  ///< Negative for none.
   [[nodiscard]] const unsigned char* updates() const { return at<unsigned char>(updates_); }
   /// [slots, groups]: the Numbers of kind()'s rule, of type().
   [[nodiscard]] const void* numbers() const { return at<std::byte>(numbers_); }
-  /// Those of one slot: [groups].
+  /// The numbers of one slot: [groups].
   [[nodiscard]] const void* numbers(std::size_t slot) const {
     return at<std::byte>(numbers_ + slot * static_cast<std::size_t>(groups_) * bytes_of_numbers_);
   }

@@ -37,9 +37,9 @@ double root_of_mean(std::size_t channels, std::span<const OutputSums> outputs, T
   return std::sqrt(sum / static_cast<double>(channels));
 }
 
-constexpr std::size_t kRows = 64, kColumns = 64;  // of a block, whose sums are floats
+constexpr std::size_t kRows = 64, kColumns = 64;  // size of a block, whose sums are floats
 
-// Adds the errors of [rows, columns] values, and their squares. A whole number beyond 2^22 is none (format.hpp).
+// Adds the errors of [rows, columns] values, and their squares. A value has none if its q is 2^22 or more (format.hpp).
 inline __attribute__((always_inline)) void add_errors(const float* x, std::size_t ld, std::size_t rows,
                                                       std::size_t columns, float step, CodingError* errors) {
   constexpr float kMost = 0x1p22F;
@@ -145,7 +145,7 @@ bool BoundCadence::due() {
 void BoundCadence::moved(double most) {
   constexpr double kMuch = 2;
   const std::int64_t longest = std::max<std::int64_t>(interval, 1);
-  const bool settled = most <= kMuch;  // not where it is NaN
+  const bool settled = most <= kMuch;  // false if `most` is NaN
   current = settled ? (current > longest / 2 ? longest : 2 * std::max<std::int64_t>(current, 1))
                     : std::max<std::int64_t>(std::min(current, longest) / 2, 1);
   left = current - 1;

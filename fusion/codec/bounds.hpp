@@ -43,14 +43,14 @@ struct OutputSums {
   double positions = 1;      ///< n: how many L are summed.
 };
 
-/// Of x' - x, where x' is the multiple of 2 bound that is nearest to x; 0 for values that have none.
+/// The error x' - x, where x' is the multiple of 2 bound that is nearest to x; 0 for values that have none.
 struct CodingError {
-  double mean = 0, square = 0;  ///< The means of it and of its square.
+  double mean = 0, square = 0;  ///< Means of the error and of its square.
 };
-/// By channel.
+/// Coding errors by channel.
 [[nodiscard]] std::vector<CodingError> coding_errors(const SavedInput& input, float bound);
 
-// In what follows `outputs` are those of groups of channels, equal in size: of all channels, or each.
+// Below, `outputs` has an element for each of equally large groups of channels: from one for all to one for each.
 
 /// sigma by (1), of a bound.
 [[nodiscard]] double uniform_error(const SavedInput& input, std::span<const OutputSums> outputs, float bound);
@@ -88,7 +88,7 @@ class GradientScale {
 /// state: the steps at which bounds change are a function of the slot's own history.
 struct BoundCadence {
   std::int64_t interval = 1000;  ///< Steps between two refreshes, at most.
-  std::int64_t current = 1;      ///< At present.
+  std::int64_t current = 1;      ///< The interval at present.
   std::int64_t left = 0;         ///< Steps until the next refresh; 0: before the next step.
 
   /// Whether bounds are to be found before this step. Call it once a step.

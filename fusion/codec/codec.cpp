@@ -15,7 +15,7 @@ using codec::blocks_of, codec::kAsItIs, codec::kBlock, codec::kWord;
 
 constexpr std::size_t kHeader = codec::kHeaderWords * kWord, kBlockBytes = kBlock * sizeof(float);
 
-// A whole block at `x`; 32 words at `to` are written, whatever it needs.
+// Encodes a whole block at `x`; 32 words at `to` are written, however few it needs.
 template <typename R>
 inline __attribute__((always_inline)) std::uint8_t encode_block(const float* x, const codec::Quantiser& by,
                                                                 std::byte* to) {
@@ -95,7 +95,7 @@ inline __attribute__((always_inline)) void decode_all(R, std::span<const std::by
   }
 }
 
-// That the widths, which say where everything lies, are such as encode() writes.
+// Checks that the widths, which say where everything lies, are such as encode() writes.
 void check(std::span<const std::byte> bytes, std::size_t n) {
   const std::size_t blocks = blocks_of(n), width_bytes = codec::width_words(n) * kWord;
   std::size_t wanted = kHeader + width_bytes;

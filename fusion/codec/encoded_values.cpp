@@ -9,7 +9,7 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr std::size_t kPart = 4096;  // elements, at most; a whole number of blocks
+constexpr std::size_t kPart = 4096;  // most elements of a part; a whole number of blocks
 constexpr std::size_t kLeastSlab = std::size_t{128} << 10, kLargestSlab = std::size_t{4} << 20;
 
 std::size_t scratch_of_thread() { return most_encoded_bytes(kPart); }

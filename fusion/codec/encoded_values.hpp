@@ -17,18 +17,18 @@ namespace hfta::fusion {
 /// allocates nothing. One thread, or team, at a time.
 class EncodedValues {
  public:
-  /// Forgets all values; slabs stay. `count`: of the values to come. `threads`: of a team that may share the work.
+  /// Forgets all values; slabs stay. `count`: number of values to come. `threads`: those of a team that may share work.
   void begin(std::size_t count, int threads);
-  /// Value i < count, once each. `piece`: elements of a piece, at least 1; the last one may be shorter. `team` (null:
+  /// Encodes value i < count, once. `piece`: elements of a piece, at least 1; the last may be shorter. `team` (null:
   /// the caller alone) shares the work, to the same values.
   void encode(std::size_t i, std::span<const float> x, std::size_t piece, float bound, Team* team);
-  /// The elements of encode()'s x from `first` on, as x'. `first` and the end of `x` are ends of pieces. Any number of
-  /// times.
+  /// Decodes encode()'s x from element `first` on, as x'. `first` and the end of `x` are ends of pieces. May be called
+  /// any number of times.
   void decode(std::size_t i, std::size_t first, std::span<float> x, Team* team) const;
 
-  /// Of the slabs and the scratch memory: what is held from step to step.
+  /// Bytes of the slabs and the scratch memory, which are held from step to step.
   [[nodiscard]] std::int64_t held_bytes() const;
-  /// What they are for `encoded` bytes of values.
+  /// What held_bytes() is for `encoded` bytes of values.
   [[nodiscard]] static std::int64_t held_bytes_for(std::int64_t encoded, int threads);
 
  private:
@@ -44,7 +44,7 @@ class EncodedValues {
   struct Parts {
     std::size_t n = 0, piece = 1;
     [[nodiscard]] std::size_t in_piece() const;  ///< Parts of a whole piece.
-    [[nodiscard]] std::size_t length() const;    ///< Of a part, at most.
+    [[nodiscard]] std::size_t length() const;    ///< Most elements of a part.
     [[nodiscard]] std::size_t count() const;
     [[nodiscard]] std::size_t begin(std::size_t part) const;
   };
@@ -57,7 +57,7 @@ class EncodedValues {
   std::vector<Slab> slabs_;
   std::size_t slab_ = 0, used_ = 0;  ///< Where the next part goes.
   std::int64_t held_ = 0;
-  std::mutex mutex_;  ///< Of the three above.
+  std::mutex mutex_;  ///< Guards the members above.
   std::vector<Encoded> values_;
   std::vector<std::byte> scratch_;  ///< [threads, most bytes of a part]
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// The format, for the CPU's coder and the CUDA kernels alike. C++17.
+/// The format of encoded values, for the CPU's coder and the CUDA kernels alike. C++17.
 ///
 /// Words of 32 bits, lowest byte first: the step as a float (0: every block is kept as it is); a byte for each block,
 /// the bits of its codes, 32 for one kept as it is, and zeros up to a whole word; then, block after block, as many
@@ -16,7 +16,7 @@ namespace hfta::fusion::codec {
 constexpr std::size_t kBlock = 32;  ///< Values of a block.
 constexpr std::size_t kWord = sizeof(std::uint32_t);
 constexpr std::size_t kHeaderWords = 1;
-constexpr std::uint8_t kAsItIs = 32;   ///< Bits of a block.
+constexpr std::uint8_t kAsItIs = 32;   ///< Bits of a block that is kept as it is.
 constexpr float kMagic = 12582912.0F;  ///< 1.5 * 2^23: x + kMagic - kMagic is x, rounded to a whole number.
 constexpr std::uint32_t kMagicBits = 0x4b400000;
 

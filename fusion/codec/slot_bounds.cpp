@@ -6,12 +6,12 @@
 namespace hfta::fusion {
 namespace {
 
-// Of a row: the cadence, and whether the step before has measured.
+// Numbers that a row begins with: the cadence, and whether the step before has measured.
 constexpr std::size_t kCurrent = 0, kLeft = 1, kMeasured = 2, kHeader = 3;
-// Of a layer. Behind them: squares, squares of sums, each by output channel.
+// Numbers of each layer. Behind them lie squares and squares of sums, each by output channel.
 constexpr std::size_t kBound = 0, kFound = 1, kWanted = 2, kPositions = 3, kLayer = 4;
 
-// What no step wrote is 0.
+// Numbers that no step wrote are 0.
 std::int64_t steps_of(double number, std::int64_t most) {
   return number >= 0 && number <= static_cast<double>(most) ? static_cast<std::int64_t>(number) : 0;
 }

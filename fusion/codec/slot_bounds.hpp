@@ -45,14 +45,14 @@ class SlotBounds {
 
   /// Whether this step sums up L.
   [[nodiscard]] bool measures() const { return measures_; }
-  /// By output channel, of this step: OutputSums. Written by the layer's backward where measures().
+  /// This step's OutputSums, by output channel. Written by the layer's backward where measures().
   struct Sums {
     std::span<double> squares, square_of_sums;
     double* positions;
   };
   [[nodiscard]] Sums sums(std::size_t weight) const;
 
-  /// The layer's bound for this input; found anew where the step before summed up L. `groups`: of the layer.
+  /// The layer's bound for this input; found anew where the step before summed up L. `groups`: the layer's groups.
   /// `share`: sigma of the config.
   float bound(std::size_t weight, const SavedInput& input, std::int64_t groups, double share);
   /// Ends the step: the error that each layer's gradient may have, in steps that measure, and when the next one does.

@@ -11,7 +11,7 @@
 
 namespace hfta::fusion {
 
-/// Used by one thread. Its end waits for the call under way, and drops those behind it.
+/// One thread may use it. Its destructor waits for the call under way, and drops those behind it.
 class CallsInOrder {
  public:
   CallsInOrder();
@@ -19,11 +19,11 @@ class CallsInOrder {
   CallsInOrder(const CallsInOrder&) = delete;
   CallsInOrder& operator=(const CallsInOrder&) = delete;
 
-  /// Has the call made behind those before it.
+  /// Adds a call, which is made after those added before it.
   void add(std::function<void()> call);
-  /// How many have been made. Throws what one of them has thrown; those behind it are dropped.
+  /// How many calls have been made. Throws what one of them has thrown; those behind it are dropped.
   [[nodiscard]] std::size_t made();
-  /// Waits until so many have been made. Throws as made().
+  /// Waits until so many calls have been made. Throws as made().
   void wait_for(std::size_t count);
 
  private:

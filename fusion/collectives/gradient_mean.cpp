@@ -8,8 +8,8 @@
 namespace hfta::fusion {
 namespace {
 
-// The whole batch of each slot. First this, so that gradients travel in the size that the mean has, and overflow only
-// where that does. Of a batch in which nothing counts the loss is NaN, as any mean of nothing.
+// Losses of each slot's whole batch. They come first, so that gradients travel in the size that the mean has, and
+// overflow only where that does. A batch in which nothing counts has the loss NaN, as any mean of nothing.
 std::vector<BatchLoss> whole_batches(Collectives& group, std::span<const BatchLoss> parts) {
   std::vector<double> sums;
   for (const BatchLoss& part : parts) {
@@ -26,7 +26,7 @@ double share_of(const Collectives& group, double weight, const BatchLoss& whole)
   return whole.weight == 0 ? 1.0 / group.ranks() : weight / whole.weight;
 }
 
-// A share of 0 is nothing, whatever there is.
+// A share of 0 gives 0, even for values that are infinite or NaN.
 template <typename T>
 void scale(T* values, double share, std::size_t n) {
   if (share == 0) {

@@ -17,12 +17,12 @@ struct BatchLoss {
   double mean = 0, weight = 0;
 };
 
-/// What a rank has of one slot's batch, the mean over its own samples; replaced by that over all ranks'.
+/// A rank's mean loss and gradients of one slot over its own samples; replaced by the means over all ranks' samples.
 template <typename T>
 struct SlotMean {
   double loss = 0;
   double weight = 0;                    ///< What the mean was divided by; 0: nothing of these samples counts.
-  std::vector<std::span<T>> gradients;  ///< In the same order and of the same sizes at every rank.
+  std::vector<std::span<T>> gradients;  ///< Gradients, in one order and of equal sizes at all ranks.
 };
 
 /// The mean of the ranks' losses and gradients by their weights w, sum w_r g_r / sum w_r, and the sum of weights. A
@@ -42,13 +42,13 @@ class MeanInPieces {
 
   explicit MeanInPieces(Collectives& group);
 
-  /// `own`: of this rank's part of the batch.
+  /// `own`: the loss of this rank's part of the batch.
   void begin(const BatchLoss& own);
   /// Copies the gradients, one behind another, as the next piece.
   void add(std::span<const std::span<const T>> gradients);
   /// Gives the pieces that are there and were not given yet, in order; `all`: waits for those that are not there.
   void take(bool all, const Take& take);
-  /// Behind the last piece: the whole batch's.
+  /// Call it after the last piece. Returns the whole batch's loss.
   [[nodiscard]] BatchLoss end();
 
  private:
@@ -57,7 +57,7 @@ class MeanInPieces {
 
   Collectives& group_;
   BatchLoss whole_;
-  double share_ = 0;                               // of this rank's gradients in the mean
+  double share_ = 0;                               // share of this rank's gradients in the mean
   std::deque<std::vector<T>> pieces_;              // memory that is used again
   std::size_t begun_ = 0, added_ = 0, taken_ = 0;  // calls before this slot's; its pieces
   std::size_t asked_ = 0;                          // calls, of all slots

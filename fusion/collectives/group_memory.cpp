@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x686674615f726e6b;  // "hfta_rnk"
 
-// One each way between two ranks, for each lane.
+// Mailboxes of a group: one each way between neighbouring ranks, for each lane.
 std::size_t mailboxes_of(std::size_t ranks) { return (ranks - 1) * 2 * kLanes; }
 
 std::size_t mailbox_number(int from, int to, int lane) {

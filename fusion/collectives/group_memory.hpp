@@ -12,15 +12,15 @@
 
 namespace hfta::fusion {
 
-inline constexpr std::size_t kLine = 64;  ///< Of a cache.
+inline constexpr std::size_t kLine = 64;  ///< Bytes of a cache line.
 
 enum class GroupCall : std::uint32_t { kAllReduceFloat, kAllReduceDouble, kBroadcast, kBarrier };
 
-/// A rank's in its calls of all ranks.
+/// The state of a rank in calls that all ranks make.
 struct alignas(kLine) RankState {
   std::atomic<std::uint32_t> written = 0;  ///< Rounds in which it has written its window,
   std::atomic<std::uint32_t> made = 0;     ///< and made its part of the result.
-  // Of its round, before `written`.
+  // The call of its round; set before `written`.
   GroupCall call = GroupCall::kBarrier;
   std::uint32_t root = 0;
   std::uint64_t count = 0;
@@ -29,7 +29,7 @@ struct alignas(kLine) RankState {
 /// Where a message from one rank to one next to it lies; one for all lanes whose numbers are equal modulo kLanes.
 struct alignas(kLine) Mailbox {
   std::atomic<std::uint32_t> turn = 0;  ///< Who may use it and its window; mailboxes.cpp.
-  std::uint64_t size = 0;               ///< Of the whole message; written by who sends it.
+  std::uint64_t size = 0;               ///< Bytes of the whole message; written by the sender.
 };
 
 struct alignas(kLine) GroupHeader {
@@ -56,11 +56,11 @@ class GroupMemory {
   void begin(int ranks, std::size_t window) const;
 
   [[nodiscard]] GroupHeader& header() const;
-  /// Of that rank; number `ranks`: the result's.
+  /// The window of that rank; number `ranks` is the result's.
   [[nodiscard]] std::byte* window(std::size_t number) const;
   /// REQUIRES ranks whose numbers differ by one.
   [[nodiscard]] Mailbox& mailbox(int from, int to, int lane) const;
-  /// Its window.
+  /// The window of a mailbox.
   [[nodiscard]] std::byte* mail(int from, int to, int lane) const;
 
  private:
@@ -73,7 +73,7 @@ class GroupMemory {
 
 /// The file of a new group, with arguments as make_seats() has them.
 [[nodiscard]] Descriptor make_group_memory(int ranks, std::size_t window);
-/// What lies behind a seat. Throws Error{kDevice} if it is none of that rank.
+/// The memory of a seat's group. Throws Error{kDevice} if the seat is of no group that has that rank.
 [[nodiscard]] std::shared_ptr<const GroupMemory> memory_of_seat(const Descriptor& seat, int rank);
 
 /// "ranks: `what`: " and why the system refuses that (errno).

@@ -32,13 +32,13 @@ void wait_until(const Seat& seat, const Mailbox& box, int other, std::uint32_t t
   seat.wait_for(box.turn, other, [turn](std::uint32_t value) { return value == turn; });
 }
 
-// Other threads send on lanes with the same mailbox.
+// Takes an empty mailbox for the lane: other threads send on lanes with the same mailbox.
 bool take_if_empty(Mailbox& box, int lane) {
   std::uint32_t empty = kEmpty;
   return box.turn.compare_exchange_strong(empty, turn_of(kSenders, lane), std::memory_order_acquire);
 }
 
-// The mailbox was taken for the lane.
+// Writes a message to a mailbox that was taken for the lane.
 void put_into(Mailbox& box, const Seat& seat, int to, int lane, std::span<const std::byte> bytes) {
   const GroupMemory& memory = seat.memory();
   std::byte* const window = memory.mail(seat.rank(), to, lane);

@@ -8,7 +8,7 @@
 
 namespace hfta::fusion {
 
-/// Collectives::send(), send_at_once(), await() and receive() of the rank whose seat that is.
+/// Collectives::send(), send_at_once(), await() and receive(), as called by the rank that has `seat`.
 void send_mail(Seat& seat, int to, int lane, std::span<const std::byte> bytes);
 [[nodiscard]] bool send_mail_at_once(Seat& seat, int to, int lane, std::span<const std::byte> bytes);
 void await_mail(Seat& seat, int from, int lane);

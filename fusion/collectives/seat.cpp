@@ -15,8 +15,8 @@
 namespace hfta::fusion {
 namespace {
 
-// At a counter, before a rank sleeps: some microseconds. Where calls go on beside a backward, whoever waits for long
-// takes the core from it, and who yields it comes back only when the backward's time slice is over.
+// Looks at a counter before a rank sleeps: some microseconds. Where calls go on beside a backward, a rank that looks
+// for long takes the core from it, and one that yields comes back only when the backward's time slice is over.
 constexpr int kLooks = 200;
 constexpr long kSleep = 50'000'000;  // nanoseconds between two looks at whether a rank is alive
 
@@ -83,7 +83,7 @@ void Seat::wait_for(const std::atomic<std::uint32_t>& counter, int rank, const S
     if (seen(value)) return;
     check_whole();
     sleep_while(counter, value);
-    // Who has ended may have done its part before.
+    // A rank that has ended may have done its part before.
     if (!is_held(seat_, rank) && !seen(counter.load(std::memory_order_acquire))) {
       lose_for(1 + static_cast<std::uint32_t>(rank));
     }

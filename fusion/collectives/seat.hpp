@@ -14,7 +14,7 @@
 
 namespace hfta::fusion {
 
-/// For any threads at once.
+/// Any number of threads may use it at once.
 class Seat {
  public:
   Seat(Descriptor seat, int rank, std::shared_ptr<const GroupMemory> memory);
@@ -25,11 +25,11 @@ class Seat {
 
   /// Throws Error{kDevice} if the group is lost.
   void check_whole() const;
-  /// The group is lost, unless it was: the ranks' calls differ. Throws as check_whole(). `difference`: that this rank
+  /// Marks the group as lost: the ranks' calls differ. Throws as check_whole(). `difference`: what this rank
   /// saw; later errors of this rank say it too.
   [[noreturn]] void lose(const std::string& difference);
 
-  /// Of a counter's value.
+  /// Whether a counter's value is as wanted.
   using Seen = std::function<bool(std::uint32_t value)>;
   /// Returns when the value is as wanted: `rank` or another thread makes it so. Throws as check_whole() if the group is
   /// lost meanwhile; it is where `rank` has ended.
@@ -45,12 +45,12 @@ class Seat {
   std::string difference_;
 };
 
-/// Wakes who waits for it.
+/// Sets the counter and wakes all that wait for it.
 void publish(std::atomic<std::uint32_t>& counter, std::uint32_t value);
 
 /// The file's seats, in order of rank.
 [[nodiscard]] std::vector<Descriptor> seats_of(const Descriptor& file, int ranks);
-/// The same file, opened anew: a descriptor that holds no seat.
+/// Opens the file anew, as a descriptor that holds no seat.
 [[nodiscard]] Descriptor opened_anew(const Descriptor& file);
 
 }  // namespace hfta::fusion

@@ -88,15 +88,15 @@ class SharedMemoryRank final : public Collectives {
   struct Piece {
     GroupCall call;
     std::uint32_t root;
-    std::uint64_t count;  // of the whole call
+    std::uint64_t count;  // elements of the whole call
     std::byte* bytes;
-    std::size_t written;  // of them, to the window
+    std::size_t written;  // number of these bytes that go to the window
   };
 
   [[nodiscard]] GroupHeader& header() const { return shared_.header(); }
   [[nodiscard]] RankState& state(int rank) const { return header().states[rank]; }
 
-  // visit(first element, number of them), at least once.
+  // Calls visit(first element, number of elements), at least once.
   template <typename Visit>
   void in_pieces(std::size_t count, std::size_t size, const Visit& visit) const {
     const std::size_t most = header().window / size;
@@ -176,7 +176,7 @@ std::unique_ptr<Collectives> take_seat(Descriptor seat, int rank) {
 
 std::vector<std::unique_ptr<Collectives>> ranks_in_process(int ranks, std::size_t window) {
   std::vector<Descriptor> seats = make_seats(ranks, window);
-  // A mapping keeps the file that it maps open, so it is of one that holds no seat.
+  // A mapping keeps the file that it maps open, so that file is one that holds no seat.
   const std::shared_ptr<const GroupMemory> shared = memory_of_seat(opened_anew(seats.front()), 0);
   std::vector<std::unique_ptr<Collectives>> all;
   all.reserve(seats.size());

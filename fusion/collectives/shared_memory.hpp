@@ -17,7 +17,7 @@ namespace hfta::fusion {
 /// Error{kDevice} where the system refuses.
 [[nodiscard]] std::vector<Descriptor> make_seats(int ranks, std::size_t window = std::size_t{1} << 20);
 
-/// The rank whose seat that is. Throws Error{kDevice} if it is none of that rank.
+/// The rank whose seat that is. Throws Error{kDevice} if the seat is of no group that has that rank.
 [[nodiscard]] std::unique_ptr<Collectives> take_seat(Descriptor seat, int rank);
 
 /// All ranks of a new group within this process, for a thread each.

@@ -25,7 +25,7 @@ void add_ops(const cpu::CompiledGraph& plan, std::vector<std::string>& ops) {
   }
 }
 
-// What the phases of a recipe compile: training each, evaluation the first.
+// Visits what is compiled for the phases of a recipe: training for each, evaluation for the first.
 template <typename Train, typename Evaluate>
 void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evaluate evaluate) {
   check_precision(recipe);
@@ -46,7 +46,7 @@ std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
   return elements;
 }
 
-// Slots' bounds are not known before they train. Measured ratios: docs/memory.md.
+// A guess, as slots' bounds are not known before they train. Measured ratios: docs/memory.md.
 std::int64_t expected_encoded_bytes(const cpu::CompiledGraph& plan) {
   constexpr std::int64_t kExpectedRatio = 4;
   return EncodedValues::held_bytes_for(encoded_elements(plan) * size_of(DType::kFloat32) / kExpectedRatio,
@@ -113,7 +113,7 @@ std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stag
 
 namespace {
 
-// As arena_bytes(), the mean over stages, of which each has arenas of one size.
+// arena_bytes() for a pipeline: the mean over stages, of which each has arenas of one size.
 std::vector<std::int64_t> stage_bytes(const WayQuestion& question, int threads, std::span<const int> recompute) {
   const Recipe& recipe = question.recipe;
   const std::unique_ptr<const cpu::Library> library = torch_library();
@@ -160,7 +160,7 @@ std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, 
   const std::unique_ptr<const cpu::Library> library = torch_library();
   const std::int64_t n = training_batch(graph, recipe);
   const GradientUse use = gradient_use(recipe);
-  std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
+  std::vector<std::int64_t> first, all(recompute.size(), 0);  // bytes of the first phase; of all phases
   std::int64_t evaluating = 0, encoded = 0;
   const auto arenas_of = [&](const SpecializedGraph& one) {
     const BoundLayout bounds = bounds_in(one.graph, recipe);

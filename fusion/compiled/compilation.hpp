@@ -17,7 +17,7 @@ struct Compilation {
   std::string why_not;                ///< Why they cannot be, naming an op and its place; "" if they can.
   std::vector<std::string> by_torch;  ///< Ops that LibTorch runs in training, none twice, for want of a compiler.
   std::int64_t encoded = 0;           ///< Values that lie encoded between forward and backward.
-  std::int64_t encoded_bytes = 0;     ///< Of these, as they are.
+  std::int64_t encoded_bytes = 0;     ///< Bytes of these values before they are encoded.
 };
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
@@ -25,8 +25,8 @@ struct Compilation {
 /// Why its arrays cannot be trained by a pipeline of so many stages; "" if they can. Compiles them to see.
 [[nodiscard]] std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stages);
 
-/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases. `threads`: of all
-/// teams together. Of a question of stages the mean over them. Throws Error{kConfig} if the graph cannot be compiled.
+/// Bytes that one thread, or team, works in, by element of `recompute`: the arenas of all phases. `threads`: those of
+/// all teams. For a pipeline, the mean over its stages. Throws Error{kConfig} if the graph cannot be compiled.
 [[nodiscard]] std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads,
                                                     std::span<const int> recompute);
 

@@ -19,7 +19,7 @@
 namespace hfta::fusion {
 namespace {
 
-// The samples of `all` one behind another.
+// Copies the samples of `all` to `out`, one behind another.
 void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& wanted, std::byte* out) {
   const std::int64_t n = samples.size();
   const bool fits = all.type() == scalar_type(wanted.dtype) && all.stride() * n == wanted.numel();
@@ -36,8 +36,8 @@ struct CompiledModel::Workspace {
   cpu::Arena arena;
   EncodedValues encoded;
   std::unique_ptr<Learning::Memory> learning;
-  std::vector<std::byte> message;  // between stages
-  std::vector<double> squares;     // Learning::Step
+  std::vector<std::byte> message;  // what travels between stages
+  std::vector<double> squares;     // Learning::Step::squares
 };
 
 // A workspace for the time of one call.
@@ -84,7 +84,7 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
   if (pipeline_ != nullptr) link_.emplace(*pipeline_, std::exchange(threads_, 1));
   const std::int64_t n = training_batch(training_.graph, recipe_);
   static_cast<void>(plan_for(use_, n));
-  if (model.phase == 0) static_cast<void>(plan_for(std::nullopt, n));  // which evaluates for all of them
+  if (model.phase == 0) static_cast<void>(plan_for(std::nullopt, n));  // the first phase evaluates for all
 }
 
 CompiledModel::~CompiledModel() = default;
@@ -130,7 +130,7 @@ void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> b
   }
 }
 
-// What a run of one slot begins with. What it leaves in its buffers lasts until the workspace is used again.
+// Makes the run of one slot. Results stay in its buffers until the workspace is used again.
 cpu::Run CompiledModel::begin(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                               const Samples& samples) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
@@ -142,7 +142,7 @@ cpu::Run CompiledModel::begin(const cpu::CompiledGraph& plan, Workspace& workspa
   return {buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
 }
 
-// A slot that is not clipped by other stages' gradients has none.
+// Memory for Learning::Step::squares; none for a slot that is not clipped by other stages' gradients.
 std::span<double> CompiledModel::squares_for(std::span<const SlotStep> numbers, Workspace& workspace) const {
   const SlotStep& slot = numbers.front();
   if (!link_ || !slot.updates || slot.clip_norm.value_or(-1) < 0) return {};
@@ -150,14 +150,14 @@ std::span<double> CompiledModel::squares_for(std::span<const SlotStep> numbers, 
   return workspace.squares;
 }
 
-// Until then a slot needs no memory here.
+// Waits until the stage before is done with the slot, which needs no memory here until then.
 void CompiledModel::enter_stage(int row, std::optional<Turns::Turn>& place) {
   if (!link_) return;
   link_->await(row);
   place.emplace(link_->places());
 }
 
-// Its kernels, and what travels between stages.
+// Runs the kernels of the forward, and exchanges what travels between stages.
 void CompiledModel::forward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here) {
   const auto kernels = [&] {
     for (std::size_t k = 0; k < stage.plan.backward; ++k) stage.plan.kernels[k](run);
@@ -173,8 +173,8 @@ void CompiledModel::forward(const cpu::CompiledStage& stage, const cpu::Run& run
   if (!sent) link_->send(here);
 }
 
-// Likewise; returns the batch's loss. How long the whole gradient is, by which a slot may be clipped, is known when the
-// first stage has its own: then all stages take the optimizer's step.
+// Runs the backward likewise; returns the batch's loss. The norm of the whole gradient, by which a slot may be clipped,
+// is known when the first stage has its own: then all stages take the optimizer's step.
 BatchLoss CompiledModel::backward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here,
                                   Learning::Step& step, Gradients* gradients) {
   const auto kernels = [&] {

@@ -34,9 +34,9 @@ class CompiledModel {
   CompiledModel(const ExecutorModel& model, int threads, int recompute);
   ~CompiledModel();
 
-  /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. With ranks, of all
-  /// their samples. `gradients` (null: not wanted): those of the trained weights, of these samples, are copied there;
-  /// of a stage, of its own.
+  /// Runs a batch and an optimizer step with the slot's numbers by group; returns the loss before the step, with ranks
+  /// that over all their samples. `gradients` (null: not wanted) gets those of the trained weights over these samples,
+  /// in a stage those of its own weights.
   BatchLoss step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                  Gradients* gradients);
   /// The evaluation's outputs for the samples; none in a stage before the last.
@@ -66,12 +66,12 @@ class CompiledModel {
   const std::vector<bool>& owned_;
   Recipe recipe_;
   int threads_, recompute_;
-  GradientUse use_;     ///< Where nobody wants to see gradients.
-  BoundLayout bounds_;  ///< By weight; of a recipe that compresses.
+  GradientUse use_;     ///< Use of gradients in steps that need not return them.
+  BoundLayout bounds_;  ///< Bounds by weight; none unless the recipe compresses.
   const SlotStore& store_;
   Learning learning_;
   const Pipeline* pipeline_;
-  std::optional<StageLink> link_;  ///< Of a stage of a pipeline.
+  std::optional<StageLink> link_;  ///< Link to the stages beside this one, in a pipeline.
   std::unique_ptr<const cpu::Library> library_;
   std::mutex mutex_;
   std::map<std::pair<std::optional<GradientUse>, std::int64_t>, std::unique_ptr<const cpu::CompiledStage>> plans_;

@@ -62,7 +62,7 @@ class TorchValues final : public cpu::KnownValues {
   }
 
  private:
-  ValueEnv values_;  ///< By value of the graph.
+  ValueEnv values_;  ///< Values by their number in the graph.
 };
 
 }  // namespace

@@ -25,12 +25,12 @@ std::vector<std::span<const T>> values_of(std::span<const cpu::WeightGradient> g
   return values;
 }
 
-// Of one element, of a floating-point type.
+// The value of an output of one element, of a floating-point type.
 double number_of(const cpu::Tensor& output, const cpu::Run& run) {
   return cpu::typed(output.dtype, [&]<typename T>() { return static_cast<double>(*run.at<T>(output)); });
 }
 
-// Of this rank's samples, when the forward has run.
+// The loss over this rank's samples, when the forward has run.
 BatchLoss loss_of(const Learning::Step& step, const cpu::Run& run) {
   if (step.loss_elsewhere) return *step.loss_elsewhere;
   const std::vector<cpu::Tensor>& outputs = step.plan.outputs;
@@ -138,7 +138,7 @@ void Learning::update(const Step& step, const cpu::Run& run, std::span<const cpu
   share_step(step.slot.team, recipe_.optimizer, std::span<const SlotRow<T>>(rows), step.numbers, step.factor);
 }
 
-// The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
+// Sets the error that each layer's gradient may have: by the state that averages gradients, else by this gradient.
 void Learning::find_wanted(const Step& step, const cpu::Run& run,
                            std::span<const cpu::WeightGradient> gradients) const {
   for (const cpu::WeightGradient& one : gradients) {

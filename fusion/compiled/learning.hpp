@@ -19,7 +19,7 @@ namespace hfta::fusion {
 
 /// One slot for one run.
 struct CompiledSlot {
-  int row = 0;  ///< In the SlotStore.
+  int row = 0;  ///< The slot's row in the SlotStore.
   SlotRandom random;
   std::span<const double> hypers;
   Team* team = nullptr;  ///< Who shares the work; null: the caller alone. Results are equal bits.
@@ -39,22 +39,22 @@ class Learning {
     double samples;
     Memory& memory;
     SlotBounds* bounds;                       ///< Null: nothing is encoded.
-    std::optional<BatchLoss> loss_elsewhere;  ///< That another stage of a pipeline has computed.
-    // Of a slot that is clipped by the gradients of all stages of a pipeline, in its optimizer's step:
+    std::optional<BatchLoss> loss_elsewhere;  ///< Loss that another stage of a pipeline has computed.
+    // Used for a slot that is clipped by the gradients of all stages of a pipeline, in its optimizer's step:
     std::span<double> squares;     ///< By weight: sums of squares of its gradient; empty: no such slot.
     std::optional<double> factor;  ///< What end_clipped() multiplies the gradients by.
   };
 
-  /// `recipe`, `bounds`: of the model. Refers to its arguments.
+  /// `recipe`, `bounds`: those of the model. Refers to its arguments.
   Learning(const ExecutorModel& model, const Recipe& recipe, const BoundLayout& bounds);
 
   [[nodiscard]] std::unique_ptr<Memory> make_memory() const;
 
-  /// Before the step's run.
+  /// Call it before the step's run.
   void begin(const Step& step) const;
-  /// In its run: gradients that are complete (Run::apply).
+  /// Takes gradients that are complete, during the run (Run::apply).
   void take(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
-  /// Behind its run: does what is left to do, with CompiledGraph::gradients if the plan has some. Returns the batch's
+  /// Does what is left to do after the run, with CompiledGraph::gradients if the plan has some. Returns the batch's
   /// loss before the step; with ranks, of all their samples. With Step::squares it puts those of this stage's weights
   /// there, and the optimizer's step is left to end_clipped().
   BatchLoss end(const Step& step, const cpu::Run& run) const;
@@ -74,7 +74,7 @@ class Learning {
   void take_means(const Step& step, const cpu::Run& run, bool all) const;
   template <typename T>
   [[nodiscard]] BatchLoss end_exchange(const Step& step, const cpu::Run& run) const;
-  /// `mean`: of all ranks, in place of the gradients, one behind another; empty: these.
+  /// `mean`: means over all ranks, one behind another, used in place of the gradients; empty: these are used.
   template <typename T>
   void update(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients,
               std::span<const T> mean) const;
@@ -84,8 +84,8 @@ class Learning {
   const BoundLayout& bounds_;
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
-  std::size_t phase_;                 ///< Of the store's states.
-  std::size_t states_;                ///< Of the optimizer.
+  std::size_t phase_;                 ///< Phase of the store's states.
+  std::size_t states_;                ///< Number of the optimizer's states.
   Collectives* group_;                ///< Null: there are no other ranks.
 };
 
@@ -104,7 +104,7 @@ class Learning::Memory {
 
   std::tuple<Typed<float>, Typed<double>> typed_;
   std::vector<GradientScale> scales_;                         // by weight, where the step measures
-  std::vector<double> per_gradient_;                          // by group: state_per_gradient(), there, too
+  std::vector<double> per_gradient_;                          // by group: state_per_gradient(), in such steps
   std::vector<std::span<const cpu::WeightGradient>> pieces_;  // whose means over ranks are under way
 };
 

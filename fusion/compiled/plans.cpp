@@ -28,7 +28,7 @@ GradientUse gradient_use(const Recipe& recipe) {
   return recipe.clips || recipe.accumulates ? GradientUse::kKept : GradientUse::kApplied;
 }
 
-// What is computed again beside encoded values decides which ones these are, and so bits: it is no way to run then.
+// What is recomputed decides which values are encoded, and so bits: with bounds, Lowering::recompute is not used.
 cpu::TrainingOptions training_options(cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use) {
   const bool encodes = bounds.size() > 0;
   if (encodes) options.recompute = cpu::kBesideEncoded;

@@ -30,20 +30,20 @@ enum class GradientUse {
   kKept,     ///< All are there at the end: who clips by their norm, or sums them over batches, needs that.
   kApplied,  ///< Each is applied to its weight while the backward goes on.
 };
-/// Of slots as the recipe has them.
+/// How slots that train by the recipe use gradients.
 [[nodiscard]] GradientUse gradient_use(const Recipe& recipe);
 
-/// Of the reading for training. `n`: samples of a batch. `options`: TrainingOptions::recompute is Lowering::recompute,
-/// of plans that encode nothing; `bounds` and `apply_bytes` are set here. `bounds`: bounds_in() of its graph. Throws
+/// Compiles a training reading. `n`: samples of a batch. `options`: TrainingOptions::recompute is Lowering::recompute,
+/// for plans that encode nothing; `bounds` and `apply_bytes` are set here. `bounds`: bounds_in() of its graph. Throws
 /// Error{kConfig} naming an op that cannot be compiled.
 [[nodiscard]] cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
                                                cpu::TrainingOptions options, const BoundLayout& bounds,
                                                GradientUse use);
-/// The same of this rank's stage; null: of the whole graph.
+/// Compiles this rank's stage of a training reading. `pipeline` null: compiles the whole graph.
 [[nodiscard]] cpu::CompiledStage training_stage(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
                                                 cpu::TrainingOptions options, const BoundLayout& bounds,
                                                 GradientUse use, const Pipeline* pipeline);
-/// What training_plan() makes of the options.
+/// The options that training_plan() compiles with.
 [[nodiscard]] cpu::TrainingOptions training_options(cpu::TrainingOptions options, const BoundLayout& bounds,
                                                     GradientUse use);
 

@@ -18,7 +18,7 @@ std::size_t bytes_of(const std::vector<cpu::Tensor>& tensors) {
   return bytes;
 }
 
-// Row-major, one behind another.
+// Copies the tensors to `to`, row-major, one behind another.
 void pack(const std::vector<cpu::Tensor>& tensors, const StageLink::Run& run, std::byte* to) {
   for (const cpu::Tensor& tensor : tensors) {
     const at::Tensor all = view_of(tensor, run.buffers);
@@ -82,7 +82,7 @@ bool StageLink::give_back_at_once(const Run& run, const BatchLoss& loss) const {
 
 void StageLink::give_back(const Run& run) const { pipeline_.group.send(pipeline_.rank_before(), run.row, run.message); }
 
-// One device adds in the order of weights, too; those without a gradient have 0, which changes no sum of squares.
+// One device adds squares in the order of weights, too; weights without a gradient add 0, which changes no sum.
 double StageLink::agree_on_factor(const Run& run, double clip_norm) const {
   double factor = 0;
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&factor, 1));

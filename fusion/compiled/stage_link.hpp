@@ -20,10 +20,10 @@ class StageLink {
   /// One slot's run of a stage.
   struct Run {
     const cpu::CompiledStage& stage;
-    std::span<std::byte* const> buffers;  ///< Of its plan.
-    int row = 0;                          ///< The slot's.
-    std::vector<std::byte>& message;      ///< Memory.
-    std::span<double> squares;            ///< Learning::Step's.
+    std::span<std::byte* const> buffers;  ///< Buffers of its plan.
+    int row = 0;                          ///< The slot's row.
+    std::vector<std::byte>& message;      ///< Memory for messages.
+    std::span<double> squares;            ///< Learning::Step::squares.
   };
 
   /// `turns`: how many slots compute at a time.
@@ -35,7 +35,7 @@ class StageLink {
   /// place has one in the stage before, where there are as many: so if none is left here, somebody has left there, and
   /// waits for later stages alone.
   [[nodiscard]] Turns& places() { return places_; }
-  /// Those that go back come first: they free memory, and the stage before waits for them (the order 1F1B of
+  /// Slots in their backward come first: they free memory, and the stage before waits for them (the order 1F1B of
   /// D. Narayanan et al., PipeDream, 2019, section 3.2).
   [[nodiscard]] Turns& turns() { return turns_; }
 
@@ -49,8 +49,8 @@ class StageLink {
   void send(const Run& run) const;
   /// Waits for the gradients, the squares and the batch's loss of the stage behind. Not in the last stage.
   [[nodiscard]] BatchLoss take_back(const Run& run) const;
-  /// Likewise gradients, squares and loss for the stage before, when the backward has run. False: they are left to
-  /// give_back().
+  /// Packs gradients, squares and loss for the stage before, when the backward has run, and sends them if that waits
+  /// for nobody. False: they are left to give_back().
   [[nodiscard]] bool give_back_at_once(const Run& run, const BatchLoss& loss) const;
   void give_back(const Run& run) const;
   /// The factor on the gradients of a slot with squares, when they were given back: the first stage has those of all

@@ -18,7 +18,7 @@
 namespace hfta::fusion {
 namespace {
 
-// What autograd needs to go back.
+// The tensors that autograd needs for the backward.
 class Recorded final : public cpu::Kept {
  public:
   std::vector<at::Tensor> inputs, outputs;
@@ -26,7 +26,7 @@ class Recorded final : public cpu::Kept {
 
 at::Tensor detached(const at::Tensor& t) { return t.detach().resolve_conj().resolve_neg(); }
 
-// An input that a part is tried with: what is known of it, or numbers of no meaning. Indices and masks are all `index`.
+// An input to try a part with: its known values, or numbers of no meaning. Indices and masks are all `index`.
 at::Tensor example_of(const cpu::Tensor& tensor, const std::byte* known, int index) {
   if (known != nullptr) return view_of(tensor, const_cast<std::byte*>(known)).clone();
   const at::ScalarType type = scalar_type(tensor.dtype);
@@ -153,7 +153,7 @@ class TorchPart final : public cpu::Part {
     return program_.run({&shared, 1}, inputs, RunContext{0, numbers, at::kCPU});
   }
 
-  // By input: whether autograd goes there from the result.
+  // Whether autograd reaches each input from the result.
   std::vector<bool> reached_from(const at::Tensor& result, const std::vector<at::Tensor>& inputs) const {
     std::vector<bool> reached(inputs.size(), false);
     if (!records_ || !result.requires_grad()) return reached;
@@ -187,7 +187,7 @@ class TorchPart final : public cpu::Part {
     }
   }
 
-  // With other indices and masks; where there are no such, forward() will see.
+  // Tries the part with other indices and masks; where these are not possible, forward() will check.
   void check_sizes(const cpu::PartGraph& part, std::span<const double> hypers) const {
     std::vector<Output> others;
     try {
@@ -201,10 +201,10 @@ class TorchPart final : public cpu::Part {
     }
   }
 
-  bool records_;  ///< What backward() needs.
+  bool records_;  ///< Whether it keeps what backward() needs.
   Program program_;
   ValueEnv shared_;
-  std::vector<bool> wanted_;  ///< By input: a gradient.
+  std::vector<bool> wanted_;  ///< By input: whether it needs a gradient.
   std::vector<Output> outputs_;
 };
 

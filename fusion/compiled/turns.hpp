@@ -1,5 +1,5 @@
 #pragma once
-/// Whose turn it is among many threads: so many at a time, in the order in which they came.
+/// Turns that many threads take: so many at a time, in the order in which they came.
 
 #include <condition_variable>
 #include <cstdint>
@@ -51,7 +51,7 @@ class Turns {
   std::condition_variable changed_;
   int free_;
   int waiting_first_ = 0;
-  std::uint64_t came_ = 0, next_ = 0;  // of those that are not first
+  std::uint64_t came_ = 0, next_ = 0;  // numbers of those that are not first
 };
 
 }  // namespace hfta::fusion

@@ -37,7 +37,7 @@ class Sets {
   std::vector<ValueId> leader_;
 };
 
-// What nodes before `end` do.
+// Sets of values that share memory through the nodes before `end`.
 Sets sets_of(const Graph& graph, std::size_t end) {
   Sets sets(graph.values.size());
   for (std::size_t i = 0; i < end; ++i) {
@@ -61,7 +61,7 @@ bool may_share(const std::string& op) {
   const OpTraits* traits = op_traits(op);
   if (traits == nullptr || traits->in_place) return true;
   const bool converts = traits->kind == OpClass::kPointwise && traits->elements == Elements::kMoved;
-  return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // of rate 0: the identity
+  return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // identity at rate 0
 }
 
 std::vector<ValueId> memory_of(const Graph& graph) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Which values of a graph may share memory, told from op_traits alone: without schemas, so rather too many.
+/// Finds values of a graph that may share memory, by op_traits alone: without schemas, so it names rather too many.
 
 #include <cstddef>
 #include <optional>
@@ -25,7 +25,7 @@ namespace hfta::fusion::cpu {
 /// afterwards, or by way of a view, or belongs to a weight or an input.
 [[nodiscard]] bool seen_later(const Graph& graph, std::size_t node);
 
-/// From the first node that gives a value which may share memory with what `node` writes, to the last that writes one
+/// Nodes from the first that gives a value which may share memory with what `node` writes, to the last that writes one
 /// in place. Run by one library that knows views, they do what the graph says.
 struct NodeRange {
   std::size_t first = 0, last = 0;

@@ -27,7 +27,7 @@ Dims with_batch(const Shape& shape, std::int64_t n) {
   return sizes;
 }
 
-// Of all of a buffer.
+// Zeros a whole buffer.
 Kernel zero_kernel(const Tensor& all) {
   return [all](const Run& run) {
     std::memset(run.at<std::byte>({all.buffer, 0, {}, {}, DType::kUInt8}), 0,
@@ -319,7 +319,7 @@ std::vector<WeightGradient> Builder::gradient_in_rows(const Tensor& weight, std:
 
 void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {
   const int gradient = buffer_of(output).gradient;
-  for (Buffer& one : buffers_) {  // whose gradients became the output's: they are read no more, either
+  for (Buffer& one : buffers_) {  // gradients that became the output's are read no more, either
     if (one.gradient == gradient) one.gradient = -1;
   }
   buffer_of(input).gradient = gradient;

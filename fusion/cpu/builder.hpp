@@ -33,7 +33,7 @@ class Builder {
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] bool training() const { return training_; }
-  [[nodiscard]] DType dtype() const { return dtype_; }  ///< Of floating-point values.
+  [[nodiscard]] DType dtype() const { return dtype_; }  ///< Type of floating-point values.
   [[nodiscard]] std::int64_t batch() const { return n_; }
   /// Position of the node in the model's graph: the key of its randomness.
   [[nodiscard]] std::uint32_t random_key(std::size_t node) const { return static_cast<std::uint32_t>(index_[node]); }
@@ -56,7 +56,7 @@ class Builder {
   /// The node was compiled along with another one.
   void fuse(std::size_t node) { fused_[node] = true; }
   [[nodiscard]] bool fused(std::size_t node) const { return fused_[node]; }
-  /// What the node does was done before: its output is its first input.
+  /// An earlier kernel does the node's work: its output is its first input.
   void pass_on(std::size_t node) { passes_on_[node] = true; }
   [[nodiscard]] bool passes_on(std::size_t node) const { return passes_on_[node]; }
 
@@ -69,9 +69,9 @@ class Builder {
   /// two.
   [[nodiscard]] Tensor scratch(std::int64_t elements);
   [[nodiscard]] int threads() const { return threads_; }
-  /// A tensor that is known beforehand: the plan holds it. `bytes`: row-major.
+  /// A tensor that is known when the plan is made, which holds it. `bytes`: row-major.
   [[nodiscard]] Tensor constant(Dims sizes, DType dtype, std::vector<std::byte> bytes);
-  /// The bytes of the tensor's buffer if it is such a one; null otherwise.
+  /// The bytes of the tensor's buffer if it is a constant; null otherwise.
   [[nodiscard]] const std::byte* constant_bytes(const Tensor& tensor) const;
   /// Whether the tensor lies in the memory of a weight.
   [[nodiscard]] bool is_weight(const Tensor& tensor) const;
@@ -105,7 +105,7 @@ class Builder {
                           const Pieces& pieces);
   /// Says that the kernel emitted last, which writes all of `to` and reads `from`, may do so where `from` lies.
   void writes_in_place(const Tensor& from, const Tensor& to);
-  /// What is emitted from now on is the node's.
+  /// Kernels that are emitted from now on belong to the node.
   void begin_node(std::size_t node) { node_ = node; }
   /// The value row-major: itself, or a copy, whose gradient flows back.
   [[nodiscard]] Tensor contiguous(const Tensor& t);
@@ -118,26 +118,26 @@ class Builder {
 
   /// Whether the loss's gradient with respect to the tensor is wanted.
   [[nodiscard]] bool wants_gradient(const Tensor& t) const;
-  /// Says that it is: the tensor is computed from such ones. Ops call it through differentiable().
+  /// Says that it is wanted: the tensor is computed from such ones. Ops call it through differentiable().
   void want_gradient(const Tensor& t);
   /// Whether what is emitted from now on is differentiable: not under torch.no_grad().
   void record(bool on) { recording_ = on; }
   /// Registers `backward` for an op's outputs, if any input wants a gradient; returns whether it did.
   bool differentiable(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                       std::function<void()> backward);
-  /// While backward functions run: the gradient of an output, complete; nothing if the loss does not depend on it.
+  /// The complete gradient of an output, while backward functions run; nothing if the loss does not depend on it.
   [[nodiscard]] std::optional<Tensor> gradient(const Tensor& output);
   /// Whether there is a part of the tensor's gradient already.
   [[nodiscard]] bool has_gradient(const Tensor& t) const {
     return buffers_[static_cast<std::size_t>(t.buffer)].gradient >= 0;
   }
-  /// Where to put a part of an input's gradient: added to what is there if `add`.
+  /// Memory for a part of an input's gradient; if `add`, the part is added to what is there.
   struct Part {
     Tensor tensor;
     bool add = false;
   };
   [[nodiscard]] Part contribute(const Tensor& input);
-  /// The same, or an undefined tensor where nobody wants that gradient.
+  /// contribute(input), or an undefined tensor where nobody wants that gradient.
   [[nodiscard]] Part contribute_if_wanted(const Tensor& input) {
     return wants_gradient(input) ? contribute(input) : Part{};
   }
@@ -148,20 +148,20 @@ class Builder {
   /// tensors fill their buffers in the same layout; the input has no gradient yet.
   void hand_over_gradient(const Tensor& output, const Tensor& input);
 
-  /// The gradient of a weight in some rows each, a `multiple` but for the last, where that is how it is applied
-  /// (TrainingOptions::apply_bytes): the caller, whose node alone reads the weight, writes each of them whole. Empty:
-  /// contribute() to it as a whole.
+  /// A weight's gradient as several tensors of some rows each (a multiple of `multiple` but for the last), if it is
+  /// applied that way (TrainingOptions::apply_bytes): the caller writes each of them whole. Empty if another node reads
+  /// the weight, too, or if it is small: the caller then uses contribute().
   [[nodiscard]] std::vector<WeightGradient> gradient_in_rows(const Tensor& weight, std::int64_t multiple);
 
   /// Emits the backward kernels of everything that was registered, from the loss on, which has one element. Throws
   /// Error{kConfig} if nothing trained has a part in it.
   void run_backward(const Tensor& loss);
-  /// The same from several values on, whose gradients are given: nobody else may write to those afterwards.
+  /// A value that the backward starts from, and its given gradient, which nobody else may write to afterwards.
   struct Seed {
     Tensor value, gradient;
   };
   void run_backward(std::span<const Seed> seeds);
-  /// Behind run_backward(): the gradient of an input, zero where nothing depends on it.
+  /// The gradient of an input, after run_backward(); zero where nothing depends on it.
   [[nodiscard]] Tensor gradient_of_input(const Tensor& input);
   /// `outputs`: values of the graph that can be read after a run.
   [[nodiscard]] CompiledGraph finish(std::span<const ValueId> outputs, Recompute recompute = 0);
@@ -175,7 +175,7 @@ class Builder {
     DType dtype = DType::kFloat32;
     bool outside = false;
     bool held = false;    ///< Builder::hold
-    bool wanted = false;  ///< Its gradient.
+    bool wanted = false;  ///< Its gradient is wanted.
     int gradient = -1;    ///< Buffer of its gradient.
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }

@@ -39,7 +39,7 @@ void compile_number(LoweringContext& site) {
   }
 }
 
-// What an op's compiler asks of its arguments, and finds otherwise, is the node's fault.
+// Runs work() and reports a fault that the op's compiler finds in the arguments as the node's.
 template <typename Work>
 void at_node(const LoweringContext& site, Work work) {
   try {
@@ -138,7 +138,7 @@ void compile_nodes(Builder& b, Parts& parts) {
   }
 }
 
-// Of what looks at several nodes, or at none: tiling, inputs, backward kernels.
+// at_node() for work that looks at several nodes, or at none: tiling, inputs, backward kernels.
 template <typename Work>
 auto checked(Work work) -> decltype(work()) {
   try {
@@ -185,7 +185,7 @@ std::vector<std::size_t> arenas_of(Builder& b, std::span<const Recompute> recomp
   return bytes;
 }
 
-// What the stages have to know of each other's values: the whole graph is compiled to see, and nothing is kept of that.
+// Facts that stages need of each other's values: the whole graph is compiled to find them, and none of that is kept.
 GraphFacts facts_of(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n, bool training,
                     const Library* library, const std::vector<ValueId>& wanted) {
   Graph whole = graph;
@@ -254,7 +254,7 @@ bool reads(const Graph& graph, ValueId id) {
   });
 }
 
-// What the plan was compiled with is the graph's, and what travels. Inputs that a stage does not read are undefined.
+// Parts the plan's inputs and outputs into the graph's and those that travel. Inputs that no call reads are undefined.
 CompiledStage parted(CompiledGraph plan, const StageGraph& own) {
   const auto taken = [](std::vector<Tensor>& from, std::size_t count) {
     std::vector<Tensor> tail(from.end() - static_cast<std::ptrdiff_t>(count), from.end());

@@ -42,7 +42,7 @@ struct CompiledStage {
   /// Its inputs are the graph's own, undefined where the stage does not read them; its outputs, too, in the last stage,
   /// and none in the others.
   CompiledGraph plan;
-  // What travels, by StageGraph: buffers of the plan, row-major but for `sent`.
+  // Values that travel, as in StageGraph: buffers of the plan, row-major but for `sent`.
   std::vector<Tensor> received;  ///< Filled by the caller before the forward,
   std::vector<Tensor> given;     ///< and before the backward (CompiledGraph::backward).
   std::vector<Tensor> sent;      ///< There when the forward has run,
@@ -53,7 +53,7 @@ struct CompiledStage {
 [[nodiscard]] CompiledStage compile_training_stage(const Graph& graph, const std::vector<int>& index, DType dtype,
                                                    std::int64_t n, const TrainingOptions& options, const StageCut& cut,
                                                    int number);
-/// Its arena_bytes, by element of `recompute`, as training_arenas().
+/// CompiledGraph::arena_bytes of the stage's plan, by element of `recompute`, as training_arenas() gives them.
 [[nodiscard]] std::vector<std::size_t> training_stage_arenas(const Graph& graph, const std::vector<int>& index,
                                                              DType dtype, std::int64_t n,
                                                              const TrainingOptions& options, const StageCut& cut,

@@ -33,7 +33,7 @@ std::span<std::byte*> Arena::bind(const CompiledGraph& plan) {
   for (std::size_t b = 0; b < plan.offsets.size(); ++b) {
     if (plan.offsets[b] != CompiledGraph::kOutside) buffers_[b] = memory_.get() + plan.offsets[b];
   }
-  for (const CompiledGraph::Constant& constant : plan.constants) {  // which no kernel writes to
+  for (const CompiledGraph::Constant& constant : plan.constants) {  // no kernel writes to them
     buffers_[static_cast<std::size_t>(constant.buffer)] = const_cast<std::byte*>(constant.bytes.data());
   }
   bound_ = &plan;

@@ -17,7 +17,7 @@ namespace hfta::fusion::cpu {
 
 class Coding;
 
-/// What a part that a library runs (library.hpp) keeps from its forward for its backward.
+/// State that a part run by a library (library.hpp) keeps from its forward for its backward.
 class Kept {
  public:
   Kept() = default;
@@ -29,27 +29,27 @@ class Kept {
 /// Consecutive elements of a weight's gradient: as a rule all of them.
 struct WeightGradient {
   std::size_t weight = 0;  ///< Position in Graph::weights.
-  std::int64_t first = 0;  ///< Which element of the weight is the first, row-major.
+  std::int64_t first = 0;  ///< Position of the first element in the weight, row-major.
   Tensor tensor;           ///< Row-major.
 };
 
 struct Run;
-/// What becomes of gradients: they are complete, and what is read of their weights in this run has been read. They are
-/// not read afterwards.
+/// A function that takes complete gradients, as a rule to apply them to their weights. The run reads neither these
+/// gradients nor their weights afterwards.
 using Apply = std::function<void(const Run&, std::span<const WeightGradient>)>;
 
-/// What one run of a plan reads and writes besides its buffers. One slot, one batch.
+/// Arguments of one run of a plan, which is for one slot and one batch.
 struct Run {
   std::span<std::byte*> buffers;   ///< By Tensor::buffer. Kernels that bring a value back may put it elsewhere.
   std::span<const double> hypers;  ///< The slot's values of Graph::hypers.
-  SlotRandom random;               ///< The slot's.
-  /// By CompiledGraph::parts, the arena's; empty for a plan without parts.
+  SlotRandom random;               ///< The slot's counted randomness.
+  /// State of the parts, by CompiledGraph::parts, owned by the arena; empty for a plan without parts.
   std::span<std::unique_ptr<Kept>> kept = {};
-  /// Whose threads, at most CompiledGraph::threads, share the work of large kernels; null: the caller's alone. Results
-  /// are equal bits.
+  /// The team, of at most CompiledGraph::threads threads, that shares the work of large kernels; null: the caller works
+  /// alone. Results are the same bits.
   Team* team = nullptr;
-  Coding* coding = nullptr;      ///< Of a plan with CompiledGraph::encoded; null for others.
-  const Apply* apply = nullptr;  ///< Of a plan with CompiledGraph::applies; null for others.
+  Coding* coding = nullptr;      ///< Encoder of a plan with CompiledGraph::encoded; null for others.
+  const Apply* apply = nullptr;  ///< Takes gradients of a plan with CompiledGraph::applies; null for others.
 
   template <typename T>
   [[nodiscard]] T* at(const Tensor& t) const {
@@ -83,19 +83,19 @@ struct EncodedValue {
 struct CompiledGraph {
   static constexpr std::size_t kOutside = static_cast<std::size_t>(-1);
 
-  /// For profiles: where a kernel comes from, and what it reads and writes.
+  /// Origin of a kernel, and the tensors that it reads and writes. For profiles.
   struct KernelInfo {
-    std::size_t node = static_cast<std::size_t>(-1);  ///< Position in the graph; -1: of none.
-    std::string op;                                   ///< Of that node.
+    std::size_t node = static_cast<std::size_t>(-1);  ///< Position in the graph; -1: no node.
+    std::string op;                                   ///< The node's op.
     bool backward = false;
     std::string algorithm;  ///< The algorithm, where the op has several; otherwise empty.
     std::int64_t bytes = 0;
-    std::vector<Dims> sizes;  ///< Of the tensors.
+    std::vector<Dims> sizes;  ///< Sizes of the tensors.
   };
 
-  int threads = 1;  ///< Of a team that may run it, at most: each has scratch memory.
+  int threads = 1;  ///< Most threads of a team that may run it; each has scratch memory.
   std::vector<Kernel> kernels;
-  std::size_t backward = 0;       ///< Of the kernels, the first of the backward; their number where there is none.
+  std::size_t backward = 0;       ///< Position of the backward's first kernel; the number of kernels if there is none.
   std::vector<KernelInfo> infos;  ///< By kernel.
   /// By buffer: bytes from the arena's begin; kOutside for weights and constants. Behind the buffers of tensors stand
   /// the places that some of them take by turns: one until the value is given away, another when it is brought back.
@@ -104,8 +104,8 @@ struct CompiledGraph {
   std::size_t recomputed = 0;  ///< How many of the kernels compute again what was not kept for the backward.
   std::vector<EncodedValue> encoded;
   std::vector<Tensor> weights;  ///< Graph::weights' order; their buffers are the caller's, row-major.
-  /// Of the weights that are trained and that the loss depends on, in order: there when the run ends. None if it
-  /// applies them.
+  /// Gradients of the trained weights that the loss depends on, in the weights' order, complete when the run ends. None
+  /// if the plan applies them.
   std::vector<WeightGradient> gradients;
   bool applies = false;        ///< Gradients are given to Run::apply while the run goes on.
   std::vector<Tensor> inputs;  ///< Graph::inputs' order: filled by the caller before the run, row-major.
@@ -129,7 +129,7 @@ class Arena {
   /// Base addresses of the plan's buffers, those of weights null; valid until another plan is bound. The plan must
   /// outlive that: its constants stay where they are.
   [[nodiscard]] std::span<std::byte*> bind(const CompiledGraph& plan);
-  /// Of the plan bound last: Run::kept.
+  /// Run::kept for the plan that was bound last.
   [[nodiscard]] std::span<std::unique_ptr<Kept>> kept() { return kept_; }
 
  private:

@@ -21,7 +21,7 @@ namespace hfta::fusion::cpu {
 
 /// Values of fewer elements are kept as they are: they are not worth the bytes around them.
 inline constexpr std::int64_t kLeastEncoded = 1024;
-/// What is computed again beside encoded values (Recompute): what costs no products, where nothing of it was encoded.
+/// Recompute of plans that encode values: results that cost no products are computed again, unless they are encoded.
 inline constexpr Recompute kBesideEncoded = 1;
 
 /// The weights whose layers may read an encoded value: of convolutions and linear layers, each read by one call. The
@@ -29,17 +29,17 @@ inline constexpr Recompute kBesideEncoded = 1;
 /// the layers below it wrong by several times what is wanted.
 [[nodiscard]] BoundLayout bounded_layers(const Graph& graph);
 
-/// What a run of a plan with CompiledGraph::encoded works with. Refers to its arguments.
+/// Encodes and decodes values in a run of a plan with CompiledGraph::encoded. Refers to its arguments.
 class Coding {
  public:
-  /// `share`: of a gradient's scale that its error may have.
+  /// `share`: the error that a gradient may have, as a share of its scale.
   Coding(std::span<const EncodedValue> plan, EncodedValues& values, SlotBounds& bounds, double share)
       : plan_(plan), values_(values), bounds_(bounds), share_(share) {}
 
   void encode(std::size_t i, const float* x, Team* team);
   /// Elements [first, first + count) of value i, which are whole pieces, to x.
   void decode(std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const;
-  /// Where the layer's backward sums up its output's gradient; nothing in steps that do not.
+  /// Memory in which the layer's backward sums up its output's gradient; nothing in steps that make no sums.
   [[nodiscard]] std::optional<SlotBounds::Sums> sums(std::size_t weight) const;
 
  private:
@@ -49,7 +49,7 @@ class Coding {
   double share_;
 };
 
-/// What the ops' compilers say of reading layers' inputs.
+/// Reads of layers' inputs, as the ops' compilers report them.
 class LayerReads {
  public:
   /// A step that reads a buffer for a layer's gradient alone.
@@ -58,7 +58,7 @@ class LayerReads {
     LayerInput layer;
     /// Elements that the step reads at a time, one stretch after the other; 0: all at once.
     std::int64_t piece = 0;
-    /// Where there are pieces: what may stand in for the step if the buffer is the plan's i-th encoded value. It
+    /// If there are pieces: makes the step that may replace this one if the buffer is the plan's i-th encoded value. It
     /// decodes piece by piece.
     std::function<Step(std::size_t i)> by_pieces = {};
   };
@@ -67,8 +67,8 @@ class LayerReads {
   struct Candidate {
     int buffer = -1;
     std::vector<Read> reads;
-    [[nodiscard]] std::vector<LayerInput> layers() const;  ///< None twice.
-    [[nodiscard]] std::int64_t piece() const;              ///< Of all reads; 0: they have none in common.
+    [[nodiscard]] std::vector<LayerInput> layers() const;  ///< Without duplicates.
+    [[nodiscard]] std::int64_t piece() const;              ///< The piece that all reads have; 0: they differ.
   };
   /// Buffers that no other step of the backward touches, of layers that read but one value each.
   [[nodiscard]] std::vector<Candidate> candidates(const Schedule& schedule) const;

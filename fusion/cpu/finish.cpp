@@ -1,4 +1,4 @@
-// What a builder's kernels become: values given away, encoded, brought back; where in the arena buffers lie.
+// Makes a plan of a builder's kernels: values are given away, encoded, brought back; buffers get places in the arena.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -9,8 +9,8 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-// What a step writes in the place of a buffer that nobody reads afterwards becomes one with it. By place: the one that
-// it is now.
+// Joins the place that a step writes with that of a buffer which nobody reads afterwards and whose memory it may take.
+// Gives, by place, the one that it is now.
 std::vector<std::size_t> joined(const std::vector<Step>& steps, std::vector<Placed>& places) {
   std::vector<std::size_t> whose(places.size());
   std::iota(whose.begin(), whose.end(), 0);
@@ -28,7 +28,7 @@ std::vector<std::size_t> joined(const std::vector<Step>& steps, std::vector<Plac
 
 }  // namespace
 
-// What a run is given and leaves behind.
+// Binds the tensors that a run is given and leaves behind.
 void Builder::bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs) {
   for (const ValueId id : outputs) plan.outputs.push_back(value(id));
   plan.applies = apply_bytes_ > 0;
@@ -55,7 +55,7 @@ std::vector<bool> Builder::pinned(const CompiledGraph& plan) const {
   return all;
 }
 
-// By buffer; behind them, when they are there again, those that are brought back.
+// Sizes and lifetimes by buffer; behind them those of buffers brought back, from then on.
 std::vector<Placed> Builder::lifetimes(const CompiledGraph& plan, const Recomputing& all) const {
   const std::vector<Step>& steps = all.schedule.steps;
   std::vector<Placed> placed(buffers_.size() + all.brought.size());
@@ -89,7 +89,7 @@ Placement Builder::placed(const CompiledGraph& plan, const Recomputing& all) con
   return placement;
 }
 
-// Of values that may be encoded; their place in the plan's list is the kernels' name for them.
+// Encodings of values that may be encoded; kernels know a value by its position in plan.encoded.
 std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const {
   std::vector<Encoding> all;
   for (const LayerReads::Candidate& one : layer_reads_.candidates(schedule_)) {
@@ -126,7 +126,7 @@ std::size_t Builder::arena_bytes(std::span<const ValueId> outputs, Recompute rec
   return placed(ends, scheduled(ends, encoded, fixed, recompute)).bytes;
 }
 
-// What is brought back lies elsewhere than before, as a rule: at one place all the time it would be in others' way.
+// Values that are brought back mostly lie elsewhere than before: at one place all the time they would be in the way.
 void Builder::let_move(CompiledGraph& plan, const Recomputing& all) const {
   struct Move {
     std::size_t buffer, place;

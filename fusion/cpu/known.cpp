@@ -16,7 +16,7 @@ bool is_function(const Node& node) {
   return traits != nullptr && traits->draws == Draws::kNothing && traits->statistics.mean.empty() && !has_hyper(node);
 }
 
-// What a call writes in place; kNoValue: nothing.
+// The value that a call writes in place; kNoValue: none.
 ValueId overwritten_by(const Node& node) {
   const auto* to = overwrites(node.op) && !node.args.empty() ? std::get_if<ValueId>(&node.args[0]) : nullptr;
   return to == nullptr ? kNoValue : *to;

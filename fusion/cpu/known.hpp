@@ -1,5 +1,5 @@
 #pragma once
-/// Which calls of a graph can be computed before anything runs.
+/// Finds the calls of a graph that can be computed before anything runs.
 
 #include <cstdint>
 #include <set>

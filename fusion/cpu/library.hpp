@@ -1,5 +1,5 @@
 #pragma once
-/// What another library does for a compiled graph: it runs the parts that have no compiler here, each as one kernel,
+/// Interface of another library to a compiled graph: it runs the parts without a compiler here, each as one kernel,
 /// and computes what is known before anything runs.
 ///
 /// cpu/ knows no library. compiled/ brings LibTorch; without a library a graph is compiled wholly or not at all.
@@ -18,9 +18,9 @@ namespace hfta::fusion::cpu {
 /// calls read, its outputs those that others read. It has no inputs, and no numbers that are computed from sizes.
 struct PartGraph {
   Graph graph;                 ///< Weight::trained: a gradient is wanted.
-  std::vector<int> index;      ///< For counted randomness: each node's position in the model's graph.
+  std::vector<int> index;      ///< Each node's position in the model's graph, for counted randomness.
   std::vector<Tensor> inputs;  ///< By Graph::weights.
-  /// Likewise: of what is known beforehand (CompiledGraph::constants) the buffer; else null.
+  /// By Graph::weights: the bytes of a tensor that is known beforehand (CompiledGraph::constants); else null.
   std::vector<const std::byte*> known;
 };
 
@@ -28,7 +28,7 @@ struct PartGraph {
 class Part {
  public:
   struct Output {
-    Dims sizes, strides;  ///< Of every element exactly once.
+    Dims sizes, strides;  ///< Strides that reach every element exactly once.
     DType dtype = DType::kFloat32;
     std::vector<bool> reaches;  ///< By input: whether a gradient flows back from here to there.
 
@@ -46,14 +46,14 @@ class Part {
   /// than it says.
   virtual void forward(const Run& run, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                        std::unique_ptr<Kept>& kept) const = 0;
-  /// A gradient's place; `add`: to what is there. Undefined: nobody wants it, or (of outputs) the loss does not depend
-  /// on it.
+  /// A gradient's memory; `add`: it is added to what is there. Undefined: nobody wants it, or (of outputs) the loss
+  /// does not depend on it.
   struct Gradient {
     Tensor tensor;
     bool add = false;
   };
-  /// After forward(), of whose inputs nothing was written since: their values lie where they were. `kept` is left
-  /// empty.
+  /// Runs after forward(), whose inputs must not have been written since: their values lie where they were. Leaves
+  /// `kept` empty.
   virtual void backward(const Run& run, std::span<const Gradient> outputs, std::span<const Gradient> inputs,
                         std::unique_ptr<Kept>& kept) const = 0;
 };
@@ -79,7 +79,7 @@ class KnownValues {
   /// tensor that is not known and whose elements the call does not read (new_zeros); undefined for others. Returns
   /// false, and knows nothing new, where the library cannot run it.
   [[nodiscard]] virtual bool run(const Node& node, std::span<const Tensor> shapes) = 0;
-  /// Of a value that a call or give() gave, with what calls in place have made of it since.
+  /// The contents of a value that a call or give() gave, as calls in place have changed it since.
   [[nodiscard]] virtual Snapshot snapshot(ValueId id) const = 0;
 };
 

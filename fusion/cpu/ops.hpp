@@ -13,7 +13,7 @@ namespace hfta::fusion::cpu {
 class CallError : public Error {
  public:
   CallError(std::size_t node, const std::string& what) : Error(ErrorKind::kConfig, what), node_(node) {}
-  [[nodiscard]] std::size_t node() const { return node_; }  ///< In the graph that was being compiled.
+  [[nodiscard]] std::size_t node() const { return node_; }  ///< Position in the graph that was compiled.
 
  private:
   std::size_t node_;
@@ -29,9 +29,9 @@ class LoweringContext {
   [[nodiscard]] std::size_t position() const { return node_; }
   [[nodiscard]] const Node& node() const { return call_; }
   [[nodiscard]] bool is_none(std::size_t i) const { return std::holds_alternative<std::monostate>(call_.args.at(i)); }
-  /// Fails for None, and for a number that stands for a tensor.
+  /// Argument i, a tensor. Fails for None, and for a number that stands for a tensor.
   [[nodiscard]] Tensor tensor(std::size_t i) const;
-  /// Undefined if it is None.
+  /// tensor(i), or undefined if the argument is None.
   [[nodiscard]] Tensor tensor_or_none(std::size_t i) const { return is_none(i) ? Tensor{} : tensor(i); }
   [[nodiscard]] std::vector<Tensor> tensors(std::size_t i) const;
   /// tensor(i), which must be of the model's floating-point type.
@@ -41,7 +41,7 @@ class LoweringContext {
   /// Whether argument i is a number rather than a tensor.
   [[nodiscard]] bool is_number(std::size_t i) const;
   [[nodiscard]] double number(std::size_t i) const;
-  /// Exactly as it was written or computed: never by way of a double. Fails for fractions.
+  /// Argument i exactly as it was written or computed, never by way of a double. Fails for fractions.
   [[nodiscard]] std::int64_t integer(std::size_t i) const;
   /// Argument i as an element of a tensor.
   [[nodiscard]] Number literal(std::size_t i) const;
@@ -64,14 +64,14 @@ class LoweringContext {
 
 using Compile = void (*)(LoweringContext&);
 
-/// nullptr if there is none.
+/// The op's compiler; nullptr if it has none.
 [[nodiscard]] Compile find_compiler(const std::string& op);
-/// Whether the node's op has one that takes its types of elements.
+/// Whether the node's op has a compiler that takes its types of elements.
 [[nodiscard]] bool has_compiler(const Graph& graph, const Node& node);
-/// Every op that has one.
+/// Every op that has a compiler.
 [[nodiscard]] std::vector<std::string> compiled_ops();
 
-/// Before any call is compiled: finds the rotary position embeddings of the graph, which their sums compute as a whole.
+/// Finds the graph's rotary position embeddings, so that their sums compute them whole. Called before any compiler.
 void fuse_rotations(Builder& b);
 
 struct NamedCompiler {

@@ -17,9 +17,9 @@ struct TrainingOptions {
   /// Runs calls of ops that have no compiler, or not for such arguments, in parts of calls that follow one another;
   /// null: there is none.
   const Library* library = nullptr;
-  int threads = 1;          ///< Of a team that may run the plan, at most.
-  Recompute recompute = 0;  ///< What is computed again for the backward, to the same bits.
-  /// Of the weights whose layers' inputs may be encoded (bounded_layers(), of float32); null: nothing is.
+  int threads = 1;          ///< Most threads of a team that may run the plan.
+  Recompute recompute = 0;  ///< Values that are computed again for the backward, to the same bits.
+  /// Bounds of the weights whose layers' inputs may be encoded (bounded_layers(), of float32); null: none may.
   const BoundLayout* bounds = nullptr;
   /// Gradients are applied to their weights (Run::apply) while the backward goes on, at least so many bytes at a time
   /// as long as there are as many; 0: all are there when the run ends.

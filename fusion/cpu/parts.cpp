@@ -81,7 +81,7 @@ void Parts::classify() {
   find_runs();
 }
 
-// To the library, together with all that has to do with what it writes in place.
+// Gives the node to the library, together with all that has to do with what it writes in place.
 void Parts::give(std::size_t node) {
   const bool seen = overwrites(graph_.nodes[node].op) && seen_later(graph_, node);
   const NodeRange range = seen ? range_of_writes(graph_, node) : NodeRange{node, node};

@@ -11,7 +11,7 @@
 
 namespace hfta::fusion::cpu {
 
-/// Which calls of a graph have a compiler here, which are known beforehand, and which a library runs. It learns:
+/// Knows which calls of a graph have a compiler here, which are known beforehand, and which a library runs. It learns:
 /// whether a call can be compiled for its arguments shows only when that is tried, and then compiling begins anew.
 class Parts {
  public:
@@ -22,16 +22,16 @@ class Parts {
   /// it writes in place. False if the library cannot help.
   [[nodiscard]] bool hand_over(std::size_t node);
 
-  /// Before compiling begins, also anew.
+  /// Called before compiling begins, also when it begins anew.
   void begin(Builder& b);
   /// Whether the call is left to this class, which is told when compiling comes to it, in the graph's order.
   [[nodiscard]] bool takes(std::size_t node) const { return known_[node] || by_library_.contains(node); }
-  /// Where the node is the last of its part, emits the part; where it is known beforehand, computes it. Throws
-  /// Error{kConfig} if the library cannot run it.
+  /// Emits the part that the node is the last of, or computes the node if it is known beforehand. Throws Error{kConfig}
+  /// if the library cannot run it.
   void compile(Builder& b, std::size_t node);
   /// Binds what the node reads of known values, as they are by now.
   void bind_known(Builder& b, std::size_t node);
-  /// Likewise, the graph's outputs.
+  /// Binds those of the graph's outputs that are known values.
   void bind_known_outputs(Builder& b);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// Where in one arena buffers lie that do not all live at the same time.
+/// Placement of buffers in one arena: those that do not live at the same time may share memory.
 
 #include <cstddef>
 #include <span>
@@ -22,7 +22,7 @@ struct Placed {
 struct Placement {
   static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
   std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin.
-  std::size_t bytes = 0;             ///< Of the arena.
+  std::size_t bytes = 0;             ///< Size of the arena.
 };
 
 /// No two buffers that are in use at the same time share a byte. Each goes to the lowest place that is free while it

@@ -40,7 +40,7 @@ std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation
   const int longest = std::max(recompute, 2);
   std::vector<bool> away(pinned.size(), false);
   std::vector<int> row(pinned.size(),
-                       0);  // by buffer that is given away: how many are computed for it, itself included
+                       0);  // by buffer given away: how many values are computed for it, itself included
   for (const Recomputation& way : ways) {
     const std::size_t own = at(way.buffer);
     bool there = true;

@@ -31,7 +31,7 @@ struct Step {
   InPlace in_place = {};
 };
 
-/// What it costs to compute a value once more.
+/// Cost of computing a value once more.
 enum class RecomputeCost {
   kWidening,  ///< One pass over a weight that is held in a narrower type: next to nothing beside the product that reads
               ///< it.
@@ -50,8 +50,8 @@ struct Recomputation {
 struct Encoding {
   int buffer = -1;
   Step encode, decode;
-  /// What stands in for the steps of the backward that read it, and decodes piece by piece. None: `decode` brings it
-  /// back.
+  /// A step that replaces one of the backward that reads the buffer, and decodes piece by piece. None: `decode` brings
+  /// the value back.
   struct Instead {
     std::size_t position = 0;
     Step step;
@@ -65,7 +65,7 @@ struct Schedule {
   std::size_t backward = 0;
 };
 
-/// What is computed again. 0: widened weights alone. 1: what costs no matrix products. k >= 2: their outputs, too. A
+/// Amount computed again. 0: widened weights alone. 1: what costs no matrix products. k >= 2: their outputs, too. A
 /// value may need others to be computed again before it, but never a row of more than k (of 2, where k is 1): they are
 /// all there at once.
 using Recompute = int;
@@ -76,7 +76,7 @@ struct Recomputing {
   /// By buffer: whether its memory is free from its last reader of the forward until it is computed again, or decoded.
   std::vector<bool> given_away;
   std::vector<bool> encoded;  ///< By buffer.
-  /// Of each that is given away: the step that brings it back.
+  /// The step that brings back a buffer whose memory was given away.
   struct Brought {
     std::size_t step = 0;
     int buffer = -1;

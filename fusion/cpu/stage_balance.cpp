@@ -1,4 +1,4 @@
-// Where a graph is cut into stages: by estimates of what its calls take, from the sizes that it says its values have.
+// Cuts a graph into stages by estimates of the time that its calls take, from the sizes that it says its values have.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 // Seconds on some core of today; only their ratios matter.
 constexpr double kOfProduct = 1 / 25e9;  // a multiplication and an addition
-constexpr double kOfByte = 1 / 10e9;     // of memory read or written
-constexpr double kOfSentByte = 1 / 2e9;  // of memory that travels to another process
+constexpr double kOfByte = 1 / 10e9;     // seconds for a byte of memory read or written
+constexpr double kOfSentByte = 1 / 2e9;  // seconds for a byte that travels to another process
 constexpr double kPasses = 3;            // forward; backward for inputs, and for weights
 
 class Estimate {
@@ -38,7 +38,7 @@ class Estimate {
     return kPasses * all;
   }
 
-  /// Of what is made before the node and read by it or behind it; forward, and back as gradients.
+  /// Time to send what is made before the node and read by it or behind it; forward, and back as gradients.
   [[nodiscard]] double seconds_to_send(std::size_t node) const {
     double all = 0;
     for (const auto& [id, reader] : last_reader_) {

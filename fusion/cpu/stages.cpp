@@ -85,7 +85,7 @@ std::vector<ValueId> Stages::all_sent() const {
   return {all.begin(), all.end()};
 }
 
-// What is sent is a copy: who writes to it writes to nobody else's memory.
+// A value that is sent is a copy: a call that writes to it writes to nobody else's memory.
 void Stages::check_writes() const {
   const std::vector<ValueId> sent = all_sent();
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {

@@ -1,6 +1,6 @@
 #pragma once
 /// A graph cut into the stages of a pipeline: each runs some of its calls, is sent what it reads of earlier stages, and
-/// sends gradients back. Without kernels: what a stage's graph is. compile.hpp compiles one.
+/// sends gradients back. This file makes the stages' graphs, without kernels; compile.hpp compiles them.
 ///
 /// The stages work at the same time on the batches of different slots, as those of GPipe do on parts of a batch
 /// (Y. Huang et al., GPipe, 2019, arXiv:1811.06965): slots need nothing of each other, so that batches stay whole.
@@ -17,7 +17,7 @@
 
 namespace hfta::fusion::cpu {
 
-/// What is known of a value when the whole graph has been compiled.
+/// Properties of a value that are known when the whole graph has been compiled.
 struct ValueFacts {
   Dims sizes;
   DType dtype = DType::kFloat32;
@@ -28,17 +28,17 @@ struct GraphFacts {
   std::map<ValueId, Number> numbers;
 };
 
-/// What one stage runs. Its values and nodes are the whole graph's, with more values behind them.
+/// The graph that one stage runs. Its values and nodes are the whole graph's, with more values behind them.
 struct StageGraph {
   Graph graph;
-  std::vector<int> index;  ///< Of its nodes, as the whole graph's.
+  std::vector<int> index;  ///< Entries of the whole graph's index, for the stage's nodes.
   // Inputs behind those of the whole graph.
-  std::vector<ValueId> received;  ///< Of the stage before, in the order of its `sent`.
-  std::vector<ValueId> given;     ///< Gradients of what is sent, where that has some: of the stage behind.
+  std::vector<ValueId> received;  ///< Values from the stage before, in the order of its `sent`.
+  std::vector<ValueId> given;     ///< Gradients of what is sent, where it has some, from the stage behind.
   // Outputs: in the last stage behind those of the whole graph, which no other stage has.
   std::vector<ValueId> sent;
   std::vector<ValueId> returned;  ///< Gradients of what is received, where that has some. No call gives them.
-  // Of which values these are the gradients.
+  // The values whose gradients `given` and `returned` are.
   std::vector<ValueId> given_of, returned_of;
 };
 
@@ -48,9 +48,9 @@ class Stages {
   /// Throws Error{kConfig} naming a call that writes memory in place which two stages read.
   Stages(const Graph& graph, const StageCut& cut);
 
-  /// What `stage` sends to the next one: what it made, or received, and a later one reads. In order of ids.
+  /// Values that `stage` sends to the next one: those it made or received and a later one reads. In order of ids.
   [[nodiscard]] const std::vector<ValueId>& sent(int stage) const { return sent_[static_cast<std::size_t>(stage)]; }
-  /// Of all stages.
+  /// Values that any stage sends.
   [[nodiscard]] std::vector<ValueId> all_sent() const;
   /// By weight: whether a call of the stage reads it there.
   [[nodiscard]] std::vector<bool> weights_of(int number) const;

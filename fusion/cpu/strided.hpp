@@ -42,7 +42,7 @@ void for_some_rows(const Loops& loops, std::int64_t first, std::int64_t count, R
   }
 }
 
-/// For all of them, shared by the team; rows must not write to each other's elements.
+/// for_some_rows() for all innermost loops, shared by the team; rows must not write to each other's elements.
 template <typename Row>
 void for_each_row(Team* team, const Loops& loops, Row row) {
   share(team, stretches_of(rows_of(loops), loops.sizes.back()),

@@ -1,5 +1,5 @@
 #pragma once
-/// Where a value lives while a compiled step runs. Every function here that is given sizes or dimensions throws
+/// Memory of a value while a compiled step runs. Every function here that is given sizes or dimensions throws
 /// ShapeError where they do not fit.
 
 #include <cstddef>

@@ -88,7 +88,7 @@ __global__ void attention_kernel(AttentionShape shape, AttentionPlan plan, Side<
         for (unsigned r = 0; r < kOwn; ++r) scores[r][k] = q.of[r].times(keys);
       }
       over_parts(scores, plan.lane_bits);
-      unsigned count[kOwn];  // of the scores that are of keys that are seen
+      unsigned count[kOwn];  // number of scores of keys that are seen
       for (unsigned r = 0; r < kOwn; ++r) {
         count[r] = seen[r] > first + j ? seen[r] - first - j : 0;
         softmax[r].take(scores[r], count[r], y.of[r]);
@@ -111,7 +111,7 @@ __global__ void attention_kernel(AttentionShape shape, AttentionPlan plan, Side<
   y.write(shape, out, shape.queries, at);
 }
 
-// Of a query: its log_sums, and the sum of dy y, which is that of its weights times their gradients.
+// A query's log_sums, and its sum of dy y, which is that of its weights times their gradients.
 template <typename T>
 struct QuerySums {
   T log_sum, product;
@@ -123,7 +123,7 @@ struct QuerySums {
   }
 };
 
-// By queries. `products`: as in QuerySums, for the other kernel.
+// Gradients by queries. `products`: as in QuerySums, for the other kernel.
 template <typename T, unsigned kWidth>
 __global__ void attention_query_kernel(AttentionShape shape, AttentionPlan plan, Side<const T> query, Side<const T> key,
                                        Side<const T> value, Side<const T> y, Side<const T> dy, const T* log_sums,
@@ -180,7 +180,7 @@ __global__ void attention_query_kernel(AttentionShape shape, AttentionPlan plan,
   dq.write(shape, out, shape.queries, at);
 }
 
-// By keys and values, of which a thread has two of each; queries come by.
+// Gradients by keys and values, of which a thread has two of each; queries come by.
 template <typename T, unsigned kWidth>
 __global__ void attention_key_kernel(AttentionShape shape, AttentionPlan plan, Side<const T> query, Side<const T> key,
                                      Side<const T> value, Side<const T> dy, const T* log_sums, const T* products,

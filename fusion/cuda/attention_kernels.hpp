@@ -2,7 +2,7 @@
 /// Scaled dot product attention of many short sequences, softmax(scale query key^T) value, and its gradients. Without
 /// torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// Calls are as in slot_kernels.hpp: asynchronous on `stream`, with device pointers, fit for a CUDA graph; not in a
 /// build without nvcc. Sums have one order, which follows from lengths and features alone: what a head gives depends on
 /// no other head, nor on how many there are.
 
@@ -11,7 +11,7 @@
 
 namespace hfta::fusion::cuda {
 
-constexpr int kMostAttentionFeatures = 128;  ///< of a query, and of a value
+constexpr int kMostAttentionFeatures = 128;  ///< features of a query, and of a value
 
 /// Sizes: query [slots, samples, heads, L, E], key [slots, samples, heads, S, E], value [slots, samples, heads, S, V].
 /// At least 1 each, L and S at most 2^20, E and V at most kMostAttentionFeatures; slots, samples and heads have a
@@ -24,14 +24,14 @@ struct AttentionShape {
   bool causal;  ///< Query i sees keys 0 to i only.
 };
 
-/// Where rows lie: strides in numbers; the features of a row are side by side.
+/// Layout of rows: strides in numbers; the features of a row are side by side.
 template <typename T>
 struct AttentionRows {
   T* data;
   std::int64_t slot, sample, head, row;
 };
 
-/// What is attended to.
+/// Query, key and value of attention().
 template <typename T>
 struct AttentionInput {
   AttentionRows<const T> query, key, value;
@@ -45,14 +45,14 @@ void attention(const AttentionShape& shape, const AttentionInput<float>& in, con
 void attention(const AttentionShape& shape, const AttentionInput<double>& in, const AttentionRows<double>& y,
                double* log_sums, void* stream);
 
-/// What attention() gave, and the gradient by its y.
+/// Results of attention(), and the gradient by its y.
 template <typename T>
 struct AttentionResult {
   AttentionRows<const T> y, dy;
   const T* log_sums;
 };
 
-/// What attention_backward() gives; data is null where it is not wanted.
+/// Gradients that attention_backward() gives; data is null where one is not wanted.
 template <typename T>
 struct AttentionGradients {
   AttentionRows<T> query, key, value;

@@ -1,5 +1,5 @@
 #pragma once
-/// What attention's kernels share. A thread has two rows of one head, of queries or of keys, or a part of their
+/// Code that attention's kernels share. A thread has two rows of one head, of queries or of keys, or a part of their
 /// features; rows of the other side come by in tiles in shared memory, and all threads of a head read the same one at a
 /// time. What a thread reads from there serves both of its rows: shared memory is what bounds these kernels.
 
@@ -30,7 +30,7 @@ struct alignas(16) Quad {
 /// How a block divides its work. It follows from lengths and features, not from the number of heads.
 struct AttentionPlan {
   unsigned lane_bits;  // 2^lane_bits lanes share a row, each with kWidth of its features
-  unsigned pairs;      // of a head's rows that a block has
+  unsigned pairs;      // pairs of a head's rows that a block has
   unsigned together;   // heads of a block
   unsigned tile;       // rows of the other side that a tile has of each head
 };
@@ -71,8 +71,8 @@ struct Side {
 /// A thread's place. The threads of one head, a team, also read its tiles.
 struct AttentionPlace {
   unsigned head, team, member, row;
-  unsigned part, lane_bits;  // of a row
-  unsigned in_block;         // which of the block's heads
+  unsigned part, lane_bits;  // the lane's part of a row; AttentionPlan::lane_bits
+  unsigned in_block;         // position of the head among the block's
   bool is_any;               // else there is no work for this thread
 
   __device__ AttentionPlace(const AttentionShape& shape, const AttentionPlan& plan)
@@ -94,14 +94,14 @@ struct AttentionPlace {
     return rows.data + of_slot / shape.samples * rows.slot + of_slot % shape.samples * rows.sample +
            head % shape.heads * rows.head;
   }
-  /// Where the i-th of the thread's rows is among the numbers that there is one of a row of.
+  /// Index of the thread's i-th row in an array with one number for each row of each head.
   [[nodiscard]] __device__ std::size_t place_of(unsigned i, unsigned rows) const {
     return static_cast<std::size_t>(head) * rows + row + i;
   }
 };
 
-/// Zeros where there are no features. `kInQuads`: as the side has it. Who reads several asks before the first of them:
-/// a question in between would wait for the number read before it.
+/// Four features of a row; zeros where there are none. `kInQuads`: Side::in_quads, tested by the caller once for many
+/// reads: a test in between would wait for the number read before it.
 template <bool kInQuads, typename T>
 __device__ Quad<T> read_quad(const Side<const T>& side, const T* row, unsigned feature) {
   Quad<T> quad{};
@@ -203,7 +203,7 @@ struct OwnRows {
   }
 };
 
-/// Sums of what the lanes of a row have, in one order; all of them get the result. The whole warp has to come.
+/// Sums over the lanes of a row, in one order; all of them get the result. All lanes of the warp must call it.
 template <typename T, unsigned kCount>
 __device__ void over_parts(T (&values)[kOwn][kCount], unsigned lane_bits) {
   for (unsigned by = 1; by < 1U << lane_bits; by *= 2) {
@@ -216,7 +216,7 @@ __device__ void over_parts(T (&values)[kOwn][kCount], unsigned lane_bits) {
 /// Two tensors' tiles, of all heads of a block.
 template <typename T, unsigned kWidth>
 struct Tiles {
-  static constexpr unsigned kQuads = kWidth / kQuad, kAtOnce = 4;  // of a lane; that a thread has under way
+  static constexpr unsigned kQuads = kWidth / kQuad, kAtOnce = 4;  // quads of a lane; reads of a thread at a time
   Quad<T> (&to)[2][kTile<T> / kQuad];
   const AttentionShape& shape;
   const AttentionPlan& plan;
@@ -226,7 +226,7 @@ struct Tiles {
   [[nodiscard]] __device__ const Quad<T>* row(unsigned which, unsigned j) const {
     return to[which] + (at.in_block * plan.tile + j) * (kQuads << plan.lane_bits);
   }
-  /// Reads rows first, first + 1, ... of the `rows` there are; zeros behind them. The block has to come.
+  /// Reads rows first, first + 1, ... of the `rows` there are; zeros behind them. The whole block must call it.
   __device__ void read(const Side<const T>& a, const Side<const T>& b, unsigned first, unsigned rows) const {
     __syncthreads();  // nobody reads the last ones any more
     if (at.is_any && a.in_quads && b.in_quads) copy<true>(a, b, first, rows);

@@ -12,7 +12,7 @@ dim3 grid_of(const BatchNormRows<T>& in) {
   return grid_of_features(in.rows, in.features, in.slots);
 }
 
-// What a number of a feature becomes.
+// The function that normalises a feature's numbers.
 template <typename T>
 struct Feature {
   T mean, rstd, weight, bias;
@@ -68,7 +68,7 @@ __device__ Moments<T> moments_of(const Numbers<T>& numbers) {
   return all;
 }
 
-// In `workspace`: means of all parts, then squares.
+// Writes to `workspace`: means of all parts, then squares.
 template <typename T>
 __global__ void batch_norm_moments_kernel(BatchNormRows<T> in, T* workspace) {
   __shared__ Moments<T> of_groups[kGroups][kLanes];
@@ -122,7 +122,7 @@ __global__ void batch_norm_kernel(BatchNormRows<T> in, BatchNormStatistics<T> by
               [&](std::size_t row, T x) { y[begin + row * in.row_stride] = feature.value(feature.normal(x)); });
 }
 
-// In `workspace`, of all parts: sums of gradients, then of their products with the normalised numbers.
+// Writes to `workspace`, for all parts: sums of gradients, then of their products with the normalised numbers.
 template <typename T>
 __global__ void batch_norm_sums_kernel(BatchNormRows<T> in, BatchNormStatistics<T> by, const T* dy, T* workspace) {
   __shared__ T sums[2][kGroups][kLanes];

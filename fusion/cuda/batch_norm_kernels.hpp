@@ -2,7 +2,7 @@
 /// Batch normalisation (Ioffe and Szegedy, 2015) of c slots with statistics of each slot's own, with the relu behind it
 /// where one follows, and its gradients. Without torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// Calls are as in slot_kernels.hpp: asynchronous on `stream`, with device pointers, fit for a CUDA graph; not in a
 /// build without nvcc. Sums over rows are made in parts, whose number follows from the rows alone: a slot's bits do not
 /// depend on how many slots there are.
 
@@ -17,7 +17,7 @@ struct BatchNormRows {
   const T* x;
   std::size_t slot_stride, row_stride;
   int slots;
-  std::size_t rows, features;  ///< of a slot
+  std::size_t rows, features;  ///< sizes of one slot
   const T* weight;             ///< [slots, features], or null: 1
   const T* bias;               ///< [slots, features], or null: 0
   bool relu;                   ///< y is max(0, normalised).
@@ -49,7 +49,7 @@ void batch_norm_statistics(const BatchNormRows<double>& in, double eps, const Ba
 void batch_norm(const BatchNormRows<float>& in, const BatchNormStatistics<float>& by, float* y, void* stream);
 void batch_norm(const BatchNormRows<double>& in, const BatchNormStatistics<double>& by, double* y, void* stream);
 
-/// What batch_norm_backward gives; null: not wanted.
+/// Gradients that batch_norm_backward gives; null: not wanted.
 template <typename T>
 struct BatchNormGradients {
   T* x;       ///< Laid out as x.

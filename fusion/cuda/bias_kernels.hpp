@@ -1,8 +1,8 @@
 #pragma once
-/// What linear layers of c slots do beside their products: the bias of each slot's own is added, with the relu behind
+/// Work of linear layers of c slots beside their products: the bias of each slot's own is added, with the relu behind
 /// it where one follows; and the gradients of both. Without torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// Calls are as in slot_kernels.hpp: asynchronous on `stream`, with device pointers, fit for a CUDA graph; not in a
 /// build without nvcc. Sums over rows are made in parts, whose number follows from the rows alone.
 
 #include <cstddef>

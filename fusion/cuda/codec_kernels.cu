@@ -12,9 +12,9 @@
 namespace hfta::fusion::cuda {
 namespace {
 
-// What a call works on, and which part of it a block does.
+// The values that a call works on, and the tile of them that a block does.
 struct Shape {
-  std::size_t n, tiles;  // of a slot
+  std::size_t n, tiles;  // values and tiles of a slot
   int slots;
 };
 struct Tile {

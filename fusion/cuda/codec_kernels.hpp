@@ -1,7 +1,7 @@
 #pragma once
 /// The codec of saved activations (fusion/codec/codec.hpp) on a GPU, all slots in one launch. Without torch; C++17.
 ///
-/// As in slot_kernels.hpp: a build without nvcc links no_cuda.cpp, pointers are to device memory, and everything is
+/// See slot_kernels.hpp: a build without nvcc links no_cuda.cpp, pointers are to device memory, and everything is
 /// asynchronous on `stream` and may be part of a CUDA graph: nothing is allocated, nothing waits for the device, and
 /// numbers are read when it runs. Each throws Error{kDevice} if a launch fails, Error{kMemory} if that is for want of
 /// memory.
@@ -19,7 +19,7 @@ struct SlotValues {
   int slots;
 };
 
-/// Their bytes: slot b's begin at bytes + b * stride. Both are multiples of 4.
+/// Encoded bytes of all slots: slot b's begin at bytes + b * stride. Both are multiples of 4.
 template <typename Byte>
 struct SlotBytes {
   Byte* bytes;

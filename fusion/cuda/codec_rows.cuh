@@ -16,10 +16,10 @@ namespace hfta::fusion::cuda {
 
 constexpr unsigned kEach = 4;                                // values of a row that a lane has
 constexpr unsigned kRow = kLanes * kEach;                    // values
-constexpr unsigned kRowBlocks = kRow / codec::kBlock;        // whose widths are one word
-constexpr unsigned kBlockLanes = kLanes / kRowBlocks;        // that share a codec block
-constexpr unsigned kRows = 32;                               // of a tile: a lane for each, where offsets are added
-constexpr unsigned kWarpRows = kRows / (kThreads / kLanes);  // of a tile
+constexpr unsigned kRowBlocks = kRow / codec::kBlock;        // blocks of a row, whose widths are one word
+constexpr unsigned kBlockLanes = kLanes / kRowBlocks;        // lanes that share a codec block
+constexpr unsigned kRows = 32;                               // rows of a tile: a lane for each, where offsets are added
+constexpr unsigned kWarpRows = kRows / (kThreads / kLanes);  // rows of a tile that a warp has
 constexpr unsigned kTile = kRow * kRows;                     // values, and words at most
 static_assert(codec::kAsItIs == codec::kBlock && codec::kBlock == kEach * kBlockLanes, "a lane has four words, too");
 
@@ -68,7 +68,7 @@ __device__ inline void transpose(Words& words) {
   stage<1>(words);
 }
 
-/// As codec::Block::quantise.
+/// The code of x, as codec::Block::quantise makes it.
 __device__ inline std::uint32_t code_of(float x, const codec::Quantiser& by) {
   const std::uint32_t q = bits_of(x * by.inverse + codec::kMagic) - codec::kMagicBits;
   const auto whole = static_cast<std::int32_t>(q);
@@ -100,10 +100,10 @@ __device__ inline unsigned encode_row(Words& values, const codec::Quantiser& by,
 
 __device__ inline std::uint32_t sum_of_bytes(std::uint32_t word) { return word * 0x01010101U >> 24; }
 
-/// Where the words of a tile's blocks begin, counted from its first: kept by a warp, a row in each lane.
+/// Offsets of the words of a tile's blocks from its first word: kept by a warp, a row in each lane.
 struct Offsets {
-  std::uint32_t widths, begin;  // of the lane's row: a byte for each block; the words in front of it
-  unsigned total;               // of the tile
+  std::uint32_t widths, begin;  // the lane's row: a byte for each block; words in front of the row
+  unsigned total;               // words of the tile
 
   __device__ explicit Offsets(std::uint32_t row_widths) : widths(row_widths) {
     const unsigned own = sum_of_bytes(widths);
@@ -115,7 +115,7 @@ struct Offsets {
     begin = end - own;
     total = __shfl_sync(kWholeWarp, end, kLanes - 1);
   }
-  /// Of the lane's block in a row: how many words it has, and in front of the lane's.
+  /// Number of words that the lane's block has from the lane's first on, and that first one's offset in the tile.
   struct Part {
     unsigned count, at;
   };
@@ -128,7 +128,7 @@ struct Offsets {
   }
 };
 
-/// What a row's widths say, no more than 32 each.
+/// A row's widths, limited to 32 each.
 __device__ inline std::uint32_t at_most_32(std::uint32_t widths) {
   std::uint32_t all = 0;
   for (unsigned b = 0; b < kRowBlocks; ++b) {

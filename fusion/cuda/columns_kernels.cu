@@ -5,9 +5,9 @@
 namespace hfta::fusion::cuda {
 namespace {
 
-constexpr unsigned kChannels = 4;   // of a thread, so that it seldom divides
-constexpr int kReads = 4;           // of a thread that are under way at a time
-constexpr unsigned kMostZ = 65535;  // of a grid; further channels by striding
+constexpr unsigned kChannels = 4;   // channels of a thread, so that it seldom divides
+constexpr int kReads = 4;           // reads of a thread that are under way at a time
+constexpr unsigned kMostZ = 65535;  // largest z of a grid, which strides over further channels
 
 // Window or pixel (h, w) of a slot's image.
 struct Place {
@@ -25,7 +25,7 @@ __host__ __device__ unsigned places(const ColumnShape& shape, const Extent& size
 
 __host__ __device__ unsigned channels_of(const ColumnShape& shape) { return static_cast<unsigned>(shape.channels); }
 
-// Where things lie in columns.
+// Layout of columns.
 struct Layout {
   std::size_t channel, row;  // distances from one to the next
 
@@ -77,7 +77,7 @@ struct Range {
     if (beyond >= 0) first = beyond / stride + 1;
     if (last > windows) last = windows;
   }
-  // Which weight the pixel has in a window; below 0: it lies between two.
+  // Index of the weight that the pixel meets in a window; below 0: it lies between two.
   [[nodiscard]] __device__ int weight(int window, int stride, int dilation) const {
     const int within = padded - window * stride;
     if (dilation == 1) return within;

@@ -2,7 +2,7 @@
 /// Images of c slots as the columns that a 2-d convolution multiplies its weights with (im2col), and gradients by the
 /// columns as those by the images (col2im). Without torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// Calls are as in slot_kernels.hpp: asynchronous on `stream`, with device pointers, fit for a CUDA graph; not in a
 /// build without nvcc. A number is made by one thread, which adds in one order: a slot's bits do not depend on how many
 /// slots there are, nor on how its images are divided into parts.
 
@@ -10,7 +10,7 @@
 
 namespace hfta::fusion::cuda {
 
-/// Down and across.
+/// Two numbers of an image or a window: down and across.
 struct Extent {
   int h, w;
 };
@@ -20,7 +20,7 @@ struct Extent {
 /// there is one more row, of ones, for a bias.
 struct ColumnShape {
   int slots, parts;
-  int images;  ///< Of a part: parts of a slot's images follow one another.
+  int images;  ///< Number of images in a part; a slot's parts follow one another.
   int channels;
   Extent image, windows;  ///< H and W; OH and OW
   Extent kernel, stride, padding, dilation;

@@ -95,7 +95,7 @@ void launch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, c
          static_cast<const Piece*>(all), pieces, order, begin);
 }
 
-constexpr std::size_t kStored = 3968;  // of a launch: kernel arguments take 4 KiB
+constexpr std::size_t kStored = 3968;  // bytes that a launch stores: kernel arguments take 4 KiB
 
 struct Stored {
   unsigned char of[kStored];

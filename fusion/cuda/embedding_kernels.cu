@@ -10,8 +10,8 @@ namespace {
 
 constexpr unsigned kGroups = kThreads / kLanes;  // warps, which take turns at 32 positions each
 template <typename T>
-constexpr unsigned kRowsOfTile = 128 / sizeof(T);  // of a table; 32 KiB of sums for a block
-constexpr unsigned kTurnsAtOnce = 4;               // of a warp, whose indices are under way at a time
+constexpr unsigned kRowsOfTile = 128 / sizeof(T);  // rows of a table; 32 KiB of sums for a block
+constexpr unsigned kTurnsAtOnce = 4;               // turns of a warp whose indices are under way at a time
 constexpr int kAtOnce = 8;                         // rows of dy that are under way at a time
 
 template <typename T>
@@ -29,7 +29,7 @@ __global__ void embedding_kernel(Lookup lookup, const T* __restrict__ tables, T*
   });
 }
 
-// Which row of the tile that begins at row `first` an index is; kRowsOfTile: none of them.
+// An index's row in the tile that begins at row `first`; kRowsOfTile: it is in none.
 template <typename T>
 __device__ unsigned row_in_tile(std::int64_t index, std::size_t first, std::int64_t padding) {
   const std::size_t row = static_cast<std::size_t>(index) - first;  // in front of the tile: wraps to a large number
@@ -71,7 +71,7 @@ __device__ void add_hits(TileSums<T>& sums, unsigned hits, unsigned row, const T
   }
 }
 
-// What a warp's positions add up to: 32, then those of the other warps, and so on. Says which rows it has seen.
+// Sums over a warp's positions: 32, then those behind the other warps' 32, and so on. Gives the rows that it has seen.
 template <typename T>
 __device__ unsigned sums_of_warp(const Lookup& lookup, std::size_t first, std::size_t feature, const T* dy,
                                  T (*rows)[kLanes]) {

@@ -1,7 +1,7 @@
 #pragma once
 /// Rows of tables, chosen by indices, for c slots with a table each; and the tables' gradients. Without torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// Calls are as in slot_kernels.hpp: asynchronous on `stream`, with device pointers, fit for a CUDA graph; not in a
 /// build without nvcc. Gradients are summed in one order, which follows from a slot's positions alone: a slot's bits
 /// depend neither on how many slots there are nor on whether they share their indices.
 
@@ -10,13 +10,13 @@
 
 namespace hfta::fusion::cuda {
 
-/// What is looked up in the tables, [slots, rows, features] row-major.
+/// Lookups in tables [slots, rows, features], row-major.
 struct Lookup {
-  const std::int64_t* indices;  ///< Of slot b from b * slot_stride on, `positions` of them.
+  const std::int64_t* indices;  ///< Slot b has `positions` of them, from b * slot_stride on.
   std::size_t slot_stride;      ///< 0: slots share their indices.
   std::int64_t padding;         ///< Index of a row that gets no gradient; below 0: none.
   int slots;
-  std::size_t positions, rows, features;  ///< of a slot
+  std::size_t positions, rows, features;  ///< sizes of one slot
 };
 
 /// y [slots, positions, features]: the rows of `tables`; NaN where an index is that of no row.

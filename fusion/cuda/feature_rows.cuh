@@ -1,5 +1,5 @@
 #pragma once
-/// What kernels share that go down the columns of rows of features: a block has 32 features and a part of the rows of a
+/// Code of kernels that go down the columns of rows of features: a block has 32 features and a part of the rows of a
 /// slot; a thread has one feature and every eighth row of the part, so that a warp reads 32 numbers side by side.
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace hfta::fusion::cuda {
 
 constexpr unsigned kGroups = kThreads / kLanes;    // rows that a block reads side by side
-constexpr std::size_t kRowsOfPart = 16 * kGroups;  // at least, but for the last part
+constexpr std::size_t kRowsOfPart = 16 * kGroups;  // rows of a part at least, but for the last part
 constexpr int kAtOnce = 8;                         // rows of a thread that are under way at a time
 constexpr std::size_t kRowsAtOnce = kAtOnce * kGroups;
 
@@ -60,7 +60,7 @@ __device__ void for_numbers(const T* x, const Place& at, std::size_t row_stride,
     }
   }
 }
-/// The same of two at a time.
+/// Calls of(row, x's number, y's number) for the thread's rows of x and y.
 template <typename T, typename Of>
 __device__ void for_numbers(const T* x, const T* y, const Place& at, std::size_t row_stride, Of of) {
   for (std::size_t r = at.first; r < at.last; r += kRowsAtOnce) {
@@ -71,7 +71,7 @@ __device__ void for_numbers(const T* x, const T* y, const Place& at, std::size_t
   }
 }
 
-/// What the groups have, one after the other, for the threads of group 0. All threads of the block call it.
+/// Joins the groups' values one after the other, for the threads of group 0. All threads of the block call it.
 template <typename T, typename Join>
 __device__ T over_groups(T (&of_groups)[kGroups][kLanes], const Place& at, T own, Join join) {
   of_groups[at.group][at.lane] = own;
@@ -80,13 +80,13 @@ __device__ T over_groups(T (&of_groups)[kGroups][kLanes], const Place& at, T own
   return own;
 }
 
-/// Where a part's results lie, [slot, part, feature].
+/// Offset of a part's results in [slot, part, feature].
 __device__ inline std::size_t place_of_part(std::size_t slot, std::size_t part, std::size_t parts,
                                             std::size_t features) {
   return (slot * parts + part) * features;
 }
 
-/// To join the parts' results, which are rows as well: a block for each 32 features and slot, in which a thread has
+/// Grid to join the parts' results, which are rows as well: a block for each 32 features and slot; a thread has
 /// every eighth part.
 inline dim3 grid_of_joins(std::size_t features, int slots) {
   return {static_cast<unsigned>((features + kLanes - 1) / kLanes), static_cast<unsigned>(slots), 1};

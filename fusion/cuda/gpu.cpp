@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the library lies that has this function; empty if the loader does not say. Modules are loaded by whole paths:
+// Folder of the library that has this function; empty if the loader does not say. Modules are loaded by whole paths:
 // the loader may look for a bare name in places that the environment names.
 template <typename Function>
 fs::path folder_of_library(Function* function) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What libhfta_cuda_graphs.so exports.
+/// Interface of libhfta_cuda_graphs.so.
 
 #include "fusion/step_graph.hpp"
 
@@ -8,7 +8,7 @@ namespace hfta::fusion::cuda {
 inline constexpr const char* kGraphModule = "libhfta_cuda_graphs.so";
 inline constexpr const char* kMakeStepGraphBackend = "hfta_make_cuda_graphs";
 
-/// Under that name: makes a backend, which the caller owns.
+/// Type of the function of that name: it makes a backend, which the caller owns.
 using MakeStepGraphBackend = StepGraphBackend*();
 
 }  // namespace hfta::fusion::cuda

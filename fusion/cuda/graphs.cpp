@@ -210,10 +210,10 @@ class CudaLane final : public StepGraphRecorder {
   std::shared_ptr<Streams> streams_;
   c10::cuda::CUDAStream stream_;
   std::weak_ptr<Pool> pool_;
-  bool ran_out_ = false;  // of memory, in the last capture
+  bool ran_out_ = false;  // the last capture ran out of memory
 };
 
-// What they guard is the process's, however many backends it makes.
+// An object that all backends of the process share, as what it guards belongs to the process.
 template <typename T>
 std::shared_ptr<T> of_the_process() {
   static const std::shared_ptr<T> shared = std::make_shared<T>();

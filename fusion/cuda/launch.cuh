@@ -1,5 +1,5 @@
 #pragma once
-/// What the kernels' files share.
+/// Code that the kernels' files share.
 
 #include <cuda_runtime.h>
 
@@ -13,7 +13,7 @@
 namespace hfta::fusion::cuda {
 
 constexpr unsigned kThreads = 256;
-constexpr std::size_t kMostBlocks = 4096;  // of one slot; the rest by striding
+constexpr std::size_t kMostBlocks = 4096;  // blocks of one slot; they stride over the rest
 
 /// x over `work` threads' worth, y over slots, so that a block reads one slot's numbers.
 inline dim3 grid_for(std::size_t work, int slots) {
@@ -24,7 +24,7 @@ inline dim3 grid_for(std::size_t work, int slots) {
 /// Parts of rows that are summed separately: by the rows' number alone, so that a slot's sums do not depend on how many
 /// slots there are.
 struct Parts {
-  std::size_t rows, number;  // of a part; of parts
+  std::size_t rows, number;  // rows of a part; number of parts
 };
 constexpr std::size_t kMostParts = 256;
 

@@ -82,13 +82,13 @@ __global__ void cross_entropy_backward_kernel(Logits<T> logits, const T* log_sum
   });
 }
 
-// Of a slot's positions; one where there are none, which gives their mean.
+// Parts of a slot's positions; one if there are no positions, which gives their mean.
 __host__ __device__ inline Parts parts_of_positions(std::size_t positions) {
   const Parts parts = parts_of(positions, 16 * kThreads);
   return {parts.rows, parts.number > 0 ? parts.number : 1};
 }
 
-// For thread 0, which has the sums.
+// Called by thread 0, which has the sums.
 template <typename T>
 __device__ void set_mean(double losses, double counted, T* means, T* totals) {
   totals[blockIdx.y] = static_cast<T>(counted);

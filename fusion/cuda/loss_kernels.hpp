@@ -2,7 +2,7 @@
 /// Cross entropy of classes in one pass over the logits each way, and what becomes of slots' losses. Without torch;
 /// C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// Calls are as in slot_kernels.hpp: asynchronous on `stream`, with device pointers, fit for a CUDA graph; not in a
 /// build without nvcc. Sums have one order, so that the same logits give the same bits.
 
 #include <cstddef>
@@ -23,13 +23,13 @@ struct Logits {
   double one;
 };
 
-/// For each position, with e its slot's smoothing and m = log sum exp x:
+/// Writes for each position, with e its slot's smoothing and m = log sum exp x:
 ///     losses = (1 - e) (m - x[target]) + e / classes sum (m - x)         log_sums = m       counted = 1
 /// and 0, m, 0 where it is ignored. NaN for a target that is no class.
 void cross_entropy(const Logits<float>& logits, float* losses, float* log_sums, float* counted, void* stream);
 void cross_entropy(const Logits<double>& logits, double* losses, double* log_sums, double* counted, void* stream);
 
-/// What each loss counts in the sum that gradients are of: weights [slots, positions], or, of a mean over positions,
+/// Weight of each loss in the sum whose gradients are taken: weights [slots, positions], or, for a mean over positions,
 /// weights[slot] / totals[slot].
 template <typename T>
 struct LossWeights {
@@ -60,11 +60,11 @@ struct CountedLosses {
 void loss_means(const CountedLosses<float>& in, float* means, float* totals, double* workspace, void* stream);
 void loss_means(const CountedLosses<double>& in, double* means, double* totals, double* workspace, void* stream);
 
-/// What a step adds to an epoch's sums.
+/// Losses that a step adds to an epoch's sums.
 template <typename T>
 struct StepLosses {
   const T* losses;            ///< [slots]
-  const T* weights;           ///< Of slot b, weights[b * weight_stride]; null: `samples`.
+  const T* weights;           ///< Slot b's weight is weights[b * weight_stride]; null: `samples`.
   std::size_t weight_stride;  ///< 1, or 0 where slots have one weight
   double samples;
   int slots;

@@ -32,7 +32,7 @@ __global__ void layer_norm_kernel(NormRows<T> all, T* y, T* means, T* rstds) {
   });
 }
 
-// With g = dy weight and h = (x - mean) rstd: rstd (g - mean(g) - h mean(g h)).
+// dx = rstd (g - mean(g) - h mean(g h)), where g = dy weight and h = (x - mean) rstd.
 template <typename T>
 __global__ void layer_norm_input_kernel(NormRows<T> all, const T* dy, const T* means, const T* rstds, T* dx) {
   for_rows(all.rows, [&](unsigned slot, std::size_t at, unsigned lane) {
@@ -53,7 +53,7 @@ __global__ void layer_norm_input_kernel(NormRows<T> all, const T* dy, const T* m
   });
 }
 
-// Of all parts, to `to`: sums of dy times the normalised numbers, then of dy; null: not wanted.
+// Sums of dy times the normalised numbers, and of dy, by part or in all; null: not wanted.
 template <typename T>
 struct WeightSums {
   T *weight, *bias;

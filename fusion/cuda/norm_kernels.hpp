@@ -1,7 +1,7 @@
 #pragma once
 /// Layer normalisation with a weight and a bias of each slot's own, and its gradients. Without torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// Calls are as in slot_kernels.hpp: asynchronous on `stream`, with device pointers, fit for a CUDA graph; not in a
 /// build without nvcc. Sums over rows are made in parts, whose number follows from the rows alone.
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct NormRows {
 void layer_norm(const NormRows<float>& rows, float* y, float* means, float* rstds, void* stream);
 void layer_norm(const NormRows<double>& rows, double* y, double* means, double* rstds, void* stream);
 
-/// What layer_norm_backward gives; null: not wanted.
+/// Gradients that layer_norm_backward gives; null: not wanted.
 template <typename T>
 struct NormGradients {
   T* x;       ///< [slots, rows, features]

@@ -7,8 +7,8 @@
 namespace hfta::fusion::cuda {
 namespace {
 
-constexpr int kRows = 72;                // of a launch: the table has to fit into 4 KiB of kernel arguments
-constexpr std::size_t kElements = 2048;  // of a block
+constexpr int kRows = 72;                // rows of a launch: the table has to fit into 4 KiB of kernel arguments
+constexpr std::size_t kElements = 2048;  // elements of a block
 
 // Parameters by value: so they are part of the launch, and nothing has to be copied to the device before it.
 template <typename T>

@@ -32,7 +32,7 @@ struct SlotRows {
 template <typename T>
 struct SlotParameters {
   const SlotRows<T>* rows;
-  const unsigned short* groups;  ///< Which of a slot's numbers hold for the parameter.
+  const unsigned short* groups;  ///< By parameter: its group, which selects the slot's numbers.
   int count;
   int slots;
 };
@@ -41,7 +41,7 @@ struct SlotParameters {
 struct StepNumbers {
   const void* numbers;           ///< [slots, groups]: Numbers<T> of the kind's rule
   const unsigned char* updates;  ///< [slots]; 0: the slot's rows stay as they are
-  const double* factors;         ///< [slots]: on gradients; of clip_factors. Null: 1.
+  const double* factors;         ///< [slots]: factors on gradients, by clip_factors. Null: 1.
   int groups;
 };
 
@@ -59,7 +59,7 @@ void clip_factors(const SlotParameters<double>& parameters, const double* clip_n
 void step(OptimizerKind kind, const SlotParameters<float>& parameters, const StepNumbers& numbers, void* stream);
 void step(OptimizerKind kind, const SlotParameters<double>& parameters, const StepNumbers& numbers, void* stream);
 
-/// Where a kernel draws: out is [slots, n], and slot b's part a function of (random[b], node, element) alone.
+/// Draws of a kernel: out is [slots, n], and slot b's part a function of (random[b], node, element) alone.
 struct Draw {
   const SlotRandom* random;
   int slots;
@@ -67,7 +67,7 @@ struct Draw {
   std::uint32_t node;
 };
 
-/// What dropout's rate is of each slot: rates[b], or `rate` where `rates` is null.
+/// Dropout's rate in each slot b: rates[b], or `rate` where `rates` is null.
 struct Rates {
   const double* rates;
   double rate;

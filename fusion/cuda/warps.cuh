@@ -1,5 +1,5 @@
 #pragma once
-/// What kernels share that give each row of numbers to a warp, or sum over a block.
+/// Code of kernels that give each row of numbers to a warp, or sum over a block.
 
 #include <cstddef>
 
@@ -9,7 +9,7 @@ namespace hfta::fusion::cuda {
 
 constexpr unsigned kLanes = 32, kWholeWarp = 0xffffffffU;
 
-/// Over the lanes of a warp; all get the result, in one order.
+/// Joins the values of a warp's lanes in one order; all lanes get the result.
 template <typename T, typename Join>
 __device__ T over_lanes(T value, Join join) {
   for (unsigned by = kLanes / 2; by > 0; by /= 2) value = join(value, __shfl_xor_sync(kWholeWarp, value, by));
@@ -23,7 +23,7 @@ struct Sum {
   }
 };
 
-/// The block's threads' values, in a fixed order; thread 0 has the sum.
+/// Sum of the block's threads' values, in a fixed order; thread 0 has it.
 __device__ inline double sum_of_block(double value) {
   __shared__ double sums[kThreads];
   __syncthreads();  // who has not read an earlier sum yet

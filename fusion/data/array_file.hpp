@@ -19,7 +19,7 @@ namespace hfta::fusion {
 enum class Use {
   kNumbers,   ///< float32 if that holds every value of the file's type (float16, up to 16-bit integers), else float64
   kLabels,    ///< int64; floats must be whole numbers
-  kIntegers,  ///< the same, where they are no labels but a model's input
+  kIntegers,  ///< int64, for a model's input; floats must be whole numbers
   kNothing,   ///< they are not read
 };
 
@@ -51,7 +51,7 @@ struct NumberLayout {
 /// Throws Error{kConfig}, beginning with `place`.
 [[nodiscard]] StoredArray parse_npy(std::shared_ptr<const ByteSource> file, Use use, const std::string& place);
 
-/// What the arrays of one file may take in memory, all together: a hundred times the file, or an eighth of the
+/// The memory that the arrays of one file may take together: a hundred times the file, or an eighth of the
 /// machine's memory where that is more. So zeros and masks, which shrink to a thousandth, are read, and a small file
 /// cannot fill the memory.
 class Allowance {
@@ -71,7 +71,7 @@ class Allowance {
 [[nodiscard]] StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use,
                                    const DataFiles& files, Allowance& allowance, const std::string& place);
 
-/// A whole file. Throws Error{kConfig}.
+/// Reads a whole file. Throws Error{kConfig}.
 [[nodiscard]] std::vector<std::byte> read_bytes(const std::filesystem::path& path, const std::string& place);
 
 /// Throws Error{kConfig}: "<place>: <message>".

@@ -27,11 +27,11 @@ using ReadArray = std::function<StoredArray(const std::string& name, Use use)>;
 [[nodiscard]] Dataset from_arrays(const std::vector<std::string>& x, const std::string& y, const Uses& uses,
                                   const std::string& place, const ReadArray& array);
 
-/// The same with the names that `source` has: "x" and "y" where it has none.
+/// A dataset of the arrays that `source` names: "x" and "y" where it names none.
 [[nodiscard]] Dataset from_named_arrays(const DataSource& source, const Uses& uses, const std::string& place,
                                         const ReadArray& array);
 
-/// The same where each array is a file: `path` of the inputs, and beside it that of the targets, which source.y names.
+/// A dataset of arrays that are files: `path` of the inputs, and beside it that of the targets, which source.y names.
 [[nodiscard]] Dataset from_pair(const std::filesystem::path& path, const DataSource& source, const Uses& uses,
                                 const std::string& place, const ReadArray& array);
 

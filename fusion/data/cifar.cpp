@@ -46,8 +46,8 @@ Files files_of_folder(const fs::path& folder) {
   return files;
 }
 
-// By the names that the archives have; "train.bin" and "test.bin" are tokens too, so the names of classes must be
-// there.
+// Finds files by the names that the archives have; "train.bin" and "test.bin" may be tokens, so the file of the names
+// of classes must be there.
 Files files_at(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return files_of_folder(path);

@@ -10,8 +10,8 @@
 namespace hfta::fusion {
 
 /// The array of that name: "x", the images, [N, 3, 32, 32]; "y", the labels; where a record has two, also "coarse" and
-/// "fine", and "y" is the latter. `labels`: of one record, 1 or 2. Throws Error{kConfig}, beginning with `place`, for
-/// other names and for bytes that are no whole records.
+/// "fine", and "y" is the latter. `labels`: their number in a record, 1 or 2. Throws Error{kConfig} for
+/// other names and for bytes that are no whole records; its message begins with `place`.
 [[nodiscard]] StoredArray cifar_array(const std::shared_ptr<const ByteSource>& file, int labels,
                                       const std::string& name, Use use, const std::string& place);
 

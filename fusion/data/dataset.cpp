@@ -32,7 +32,7 @@ FileData load_file(const fs::path& path, const DataSource& source, const Uses& u
                              join(kinds, "; ")));
 }
 
-// 8x8 pixels of 0..16, as images in 0..1.
+// The digits: 8x8 pixels of 0..16, as images in 0..1.
 Dataset load_digits(const fs::path& root, const Uses& uses, const DataFiles& files, const std::string& where) {
   if (uses.input(0) == Use::kIntegers) {
     fail_at(where, "data: found pixels in 0..1 (digits), wanted whole numbers, which the model's input takes");
@@ -102,7 +102,7 @@ std::vector<std::int64_t> load_groups(const Dataset& data, const DataSource& sou
 // Test data are taken out first, so that they are the same for every fold; the groups' numbers go the same way.
 Splits split_for_fold(Dataset data, const DataSource& source, const std::vector<std::int64_t>& groups,
                       std::uint64_t seed, const std::string& place) {
-  std::vector<std::int64_t> left = groups;  // of the samples that are not for test
+  std::vector<std::int64_t> left = groups;  // groups of the samples that are not for test
   if (source.test && !groups.empty()) {
     const Dataset beside{{{"groups", {}, Numbers(groups)}}, {}, data.size, 0, false};
     const Splits chosen = split(beside, std::nullopt, source.test, seed, place, groups);

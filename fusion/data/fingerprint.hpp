@@ -10,10 +10,10 @@
 namespace hfta::fusion {
 
 /// A checksum of the sets' numbers in their order, as they are stored, and of their fields' shapes and types; as 16
-/// hexadecimal digits. It is the same wherever the numbers lie, in memory or in a file. Of an array of up to
-/// kWholeBytes it changes with every number; of a larger one it takes kPieces pieces of 64 KiB, evenly spread, the
+/// hexadecimal digits. It is the same wherever the numbers lie, in memory or in a file. For an array of up to
+/// kWholeBytes it changes with every number; from a larger one it takes kPieces pieces of 64 KiB, evenly spread, the
 /// first and the last among them.
-/// `groups`: of folds, one number per sample; empty: none.
+/// `groups`: the groups for folds, one number per sample; empty: none.
 [[nodiscard]] std::string fingerprint_of(const std::vector<const Dataset*>& sets,
                                          const std::vector<std::int64_t>& groups = {});
 

@@ -13,7 +13,7 @@
 namespace hfta::fusion {
 namespace {
 
-// Which samples, and where the i-th of them begins among the numbers.
+// Chooses samples, and says where the i-th of them begins among the numbers.
 struct Rows {
   const std::int64_t* which;  // nullptr: from `begin` on
   std::int64_t begin;
@@ -32,7 +32,7 @@ Rows rows_of(const Field& field, const std::int64_t* which, std::int64_t begin) 
           rows.step == 0 ? field.stride() : rows.step};
 }
 
-// By way of Meant, so that integers beyond 2^53 are rounded as they always were.
+// Converts by way of Meant, so that integers beyond 2^53 are rounded as by a conversion to Field::dtype().
 template <typename Stored, typename Meant, typename To>
 [[gnu::always_inline]] inline void convert_rows(const std::byte* numbers, const Rows& rows, std::int64_t n,
                                                 std::int64_t stride, To* out) {
@@ -85,7 +85,7 @@ void convert(NumberType type, const std::byte* numbers, const Rows& rows, std::i
   }
 }
 
-// Samples that lie in a file, one behind another in `out`; neighbours are read at once.
+// Reads samples, as they are stored, to `out`, one behind another; neighbours are read at once.
 void read_rows(const Numbers& numbers, const Rows& rows, std::int64_t n, std::int64_t stride, std::byte* out) {
   const auto row = static_cast<std::size_t>(stride) * numbers.type().width;
   for (std::int64_t i = 0; i < n;) {
@@ -120,7 +120,7 @@ void gather_rows(const Field& field, Rows rows, std::int64_t n, DType to, std::b
     out += count * stride * size_of(to);
     (rows.which != nullptr ? void(rows.which += count) : void(rows.begin += count));
   }
-  field.data.check_unchanged();  // what was looked at when it was opened is what a model is given
+  field.data.check_unchanged();  // a model is given the numbers that were checked when the file was opened
 }
 
 }  // namespace

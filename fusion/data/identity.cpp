@@ -34,7 +34,7 @@ class Text {
   std::string text_;
 };
 
-// Files as they are now: the one named, what is beside it, or what is in a folder.
+// Adds the files as they are now: the one named, the one beside it, or those in a folder.
 void add_files(Text& text, const std::filesystem::path& path, const std::string& y) {
   if (path.empty()) return;
   text.add(stamp_of(path));
@@ -51,7 +51,7 @@ void add_files(Text& text, const std::filesystem::path& path, const std::string&
   }
 }
 
-// What does not lie in the folder does not move with it.
+// The path from the folder on; a file that does not lie in the folder does not move with it.
 std::filesystem::path relative_to(const std::filesystem::path& folder, const std::filesystem::path& file) {
   if (file.empty()) return file;
   const auto whole = [](const std::filesystem::path& path) {

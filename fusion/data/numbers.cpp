@@ -47,10 +47,10 @@ class Placement {
   }
 
  private:
-  Shape shape_;  // less dimensions of one, which move nothing
+  Shape shape_;  // without dimensions of 1, which move nothing
 };
 
-// Row-major, in this machine's order of bytes.
+// A copy of the numbers, row-major, in this machine's order of bytes.
 std::shared_ptr<const ByteSource> rearranged(const NumberLayout& layout, const ByteSource& source, std::uint64_t at) {
   const std::size_t width = layout.type.width;
   auto found = std::make_shared<MemorySource>(layout.elements * width);

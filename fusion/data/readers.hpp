@@ -12,18 +12,18 @@
 
 namespace hfta::fusion {
 
-/// What a file has.
+/// The data of a file.
 struct FileData {
   // NOLINTNEXTLINE(google-explicit-constructor): most kinds of files have nothing else
   FileData(Dataset all, std::vector<std::string> names = {}) : data(std::move(all)), columns(std::move(names)) {}
 
   Dataset data;
-  std::vector<std::string> columns;  ///< Of a table: the names of the features, in their order.
+  std::vector<std::string> columns;  ///< Names of a table's features, in their order.
 };
 
 /// One kind of files.
 struct DataReader {
-  const char* kind;  ///< For messages: ".npz".
+  const char* kind;  ///< Name for messages: ".npz".
   DataKeys keys;     ///< How a config names what is in it.
   /// Whether a file (or folder) of that name is one. Capitals do not matter.
   bool (*takes)(const std::filesystem::path& path);
@@ -32,9 +32,9 @@ struct DataReader {
                    const DataFiles& files, const std::string& place);
 };
 
-/// The first that takes a file reads it.
+/// All readers; the first that takes a file reads it.
 [[nodiscard]] const std::vector<DataReader>& data_readers();
-/// nullptr: none.
+/// The reader of that file; nullptr: there is none.
 [[nodiscard]] const DataReader* reader_of(const std::filesystem::path& path);
 
 /// The name, without its folder, in small letters.

@@ -37,7 +37,7 @@ std::uint64_t element_size(const std::string& dtype) {
       {"U8", 1},
       {"BOOL", 1},
       {"C64", 8},
-      // Beside others in a file; who asks for one of them is told that nobody here reads it.
+      // Types that may be in a file beside others; asking for a tensor of one is an error.
       {"F8_E4M3", 1},
       {"F8_E5M2", 1},
       {"F8_E8M0", 1}};

@@ -25,7 +25,7 @@ class DataFiles {
   /// when they are read.
   [[nodiscard]] std::shared_ptr<const ByteSource> open(const std::filesystem::path& path,
                                                        const std::string& place) const;
-  /// Several, one behind another; decided by the size of all.
+  /// Opens several files, one behind another; whether they are loaded is decided by the size of all.
   [[nodiscard]] std::shared_ptr<const ByteSource> open_joined(const std::vector<std::filesystem::path>& paths,
                                                               const std::string& place) const;
   /// Whether so many bytes are loaded.
@@ -70,7 +70,7 @@ class JoinedSource final : public ByteSource {
 /// The first bytes, at most `most`: a header.
 [[nodiscard]] std::vector<std::byte> first_bytes(const ByteSource& source, std::uint64_t most);
 
-/// What tells a file from another, and from itself before it was changed: "" if it is not there.
+/// A text that tells a file from another, and from itself before it was changed; "" if the file is not there.
 [[nodiscard]] std::string stamp_of(const std::filesystem::path& path);
 
 }  // namespace hfta::fusion

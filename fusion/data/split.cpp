@@ -19,7 +19,7 @@
 namespace hfta::fusion {
 namespace {
 
-// What lies in memory is copied; of what lies in a file it is noted where.
+// Numbers in memory are copied; for numbers in a file only the chosen rows are noted.
 Field rows_of(const Field& field, const std::vector<std::int64_t>& indices) {
   Field out = field;
   if (field.data.memory() == nullptr) {
@@ -53,7 +53,7 @@ std::int64_t part_size(std::int64_t n, std::optional<double> fraction, const cha
   return size;
 }
 
-// Samples [begin, end), where they lie.
+// The samples [begin, end), which are not copied.
 Dataset part_of(const Dataset& data, std::int64_t begin, std::int64_t end) {
   Dataset out = data;
   const auto cut = [&](Field& field) {

@@ -72,7 +72,7 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
   return value;
 }
 
-// Columns of the features, in the order asked for, or in the file's.
+// Columns of the features, in the order asked for, or in the file's order.
 std::vector<std::size_t> feature_columns(const std::vector<std::string>& header, std::size_t target,
                                          const std::vector<std::string>& features, const std::string& groups,
                                          const std::string& place) {

@@ -21,13 +21,13 @@ struct TableFormat {
 /// Whether a file of that name is a table.
 [[nodiscard]] bool is_table(const std::filesystem::path& path);
 
-/// nullopt: no table. Capitals do not matter.
+/// The format that the file's name says; nullopt: no table. Capitals do not matter.
 [[nodiscard]] std::optional<TableFormat> table_format(const std::filesystem::path& path);
 
 /// One record of a CSV file.
 struct CsvRecord {
   std::vector<std::string> fields;
-  std::size_t line = 1;  ///< Where it begins, from 1.
+  std::size_t line = 1;  ///< Line where it begins, from 1.
 };
 
 /// RFC 4180 as it is met: quoted fields may hold separators, doubled quotes and line ends; lines end in LF, CR LF or
@@ -60,12 +60,12 @@ struct NumberTable {
   std::int64_t rows = 0;
 };
 
-/// Which columns of a table are what.
+/// How the columns of a table are used.
 struct TableColumns {
   std::string target;
   std::vector<std::string> features;  ///< Empty: every column but the target and `groups`.
-  Use target_use = Use::kNumbers;     ///< As kLabels, targets are whole numbers from 0; kNothing: there are none.
-  Use feature_use = Use::kNumbers;    ///< As kIntegers, features are whole numbers.
+  Use target_use = Use::kNumbers;     ///< kLabels: targets are whole numbers from 0; kNothing: there are none.
+  Use feature_use = Use::kNumbers;    ///< kIntegers: features are whole numbers.
   std::int64_t ignored = -100;        ///< A label that may be below 0.
   std::string groups = {};            ///< A column that is no feature unless it is named as one; "": none.
 };

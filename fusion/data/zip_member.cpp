@@ -18,7 +18,7 @@ bool fill(zip_file_t* member, std::span<std::byte> out) {
   return true;
 }
 
-// The checksum is looked at when reading goes past the end.
+// Checks the checksum, which zip_fread() does when reading goes past the end.
 void check_end(zip_file_t* member, bool whole, const std::string& place) {
   std::byte beyond{};
   if (whole && zip_fread(member, &beyond, 1) == 0) return;

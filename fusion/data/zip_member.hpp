@@ -14,7 +14,7 @@ namespace hfta::fusion {
 struct DiscardZip {
   void operator()(zip_t* zip) const { zip_discard(zip); }
 };
-/// Closed without writing anything.
+/// A zip file that is closed without writing anything.
 using Zip = std::unique_ptr<zip_t, DiscardZip>;
 
 struct CloseZipMember {
@@ -22,7 +22,7 @@ struct CloseZipMember {
 };
 using ZipMember = std::unique_ptr<zip_file_t, CloseZipMember>;
 
-/// From its first byte. Throws Error{kConfig} that begins with `place`.
+/// Opens a member at its first byte. Throws Error{kConfig} that begins with `place`.
 [[nodiscard]] ZipMember open_zip_member(zip_t* zip, std::uint64_t index, const std::string& place);
 
 /// Reads all of a member of `size` bytes and verifies its checksum. Throws as read_zip_member.

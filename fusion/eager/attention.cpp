@@ -15,15 +15,15 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Where LibTorch's kernel, whose tiles are 64 x 64, was seen to have too little work. Ours take more, but nobody has
-// measured them there.
+// Sizes at which LibTorch's kernel, whose tiles are 64 x 64, was seen to have too little work. Ours take more, but
+// nobody has measured them there.
 constexpr std::int64_t kMostRows = 64, kMostFeatures = 32;
 static_assert(kMostFeatures <= cuda::kMostAttentionFeatures);
 
-// What the kernels read, [c, N, heads, rows, features]: features side by side.
+// `t` as the kernels read it, [c, N, heads, rows, features]: features side by side.
 at::Tensor with_rows(const at::Tensor& t) { return t.size(-1) == 1 || t.stride(-1) == 1 ? t : t.contiguous(); }
 
-// The same with one dimension of heads.
+// with_rows() of `t` with one dimension of heads.
 at::Tensor with_heads(const at::Tensor& t) {
   return with_rows(t.dim() == 4 ? t.unsqueeze(2) : t.flatten(2, t.dim() - 3));
 }

@@ -22,22 +22,22 @@ class Autocast {
  private:
   bool on_;
   at::DeviceType device_;
-  bool enabled_ = false, cache_ = false;  // as they were
+  bool enabled_ = false, cache_ = false;  // settings to be restored
   at::ScalarType dtype_ = at::kFloat;
 };
 
-/// As autocast hands it to a matrix product or a convolution: bfloat16 while an Autocast is on, unless it is float64 or
-/// of whole numbers. For calls that LibTorch leaves off that list on some device: at::convolution on a CPU.
+/// `t` as autocast hands it to a product or a convolution: bfloat16 while an Autocast is on, unless it is float64 or of
+/// whole numbers. Meant for calls that LibTorch leaves off that list on some device: at::convolution on a CPU.
 [[nodiscard]] at::Tensor as_multiplied(const at::Tensor& t);
 
 /// Whether as_multiplied() would give `t` as bfloat16.
 [[nodiscard]] bool is_lowered(const at::Tensor& t);
 
-/// As autocast hands it to losses, and on a GPU to normalisations: float32 in place of bfloat16 while an Autocast is
-/// on.
+/// `t` as autocast hands it to losses, and on a GPU to normalisations: float32 in place of bfloat16 while an Autocast
+/// is on.
 [[nodiscard]] at::Tensor as_normalised(const at::Tensor& t);
 
-/// float32 in place of bfloat16: what complex numbers are made of.
+/// `t` in float32 in place of bfloat16: complex numbers are made of that.
 [[nodiscard]] at::Tensor in_float32(const at::Tensor& t);
 
 /// op.callBoxed, for arguments on `device`; where an Autocast is on, the op's types are chosen before anything else is

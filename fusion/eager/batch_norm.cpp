@@ -88,7 +88,7 @@ class BatchNormFunction : public torch::autograd::Function<BatchNormFunction> {
     const at::Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &means = saved[3], &rstds = saved[4];
     at::Tensor dy = gradients[0];
     if (dy.strides() != x.strides()) dy = at::empty_strided(x.sizes(), x.strides(), x.options()).copy_(dy);
-    std::size_t inputs = 0;  // that are defined
+    std::size_t inputs = 0;  // number of inputs that are defined, so far
     const auto wanted = [&](const at::Tensor& t) {
       return t.defined() && context->needs_input_grad(inputs++) ? at::empty_strided(t.sizes(), t.strides(), t.options())
                                                                 : at::Tensor();

@@ -33,7 +33,7 @@ class BatchedOp {
   BoxedOp op_;
   std::vector<ValueId> written_;  ///< The values that an in-place op returns.
   mutable std::atomic<bool>
-      by_slot_;  ///< The same from the first call on, on every thread: it depends on the op alone.
+      by_slot_;  ///< Constant from the first call on, on every thread: it depends on the op alone.
 };
 
 }  // namespace hfta::fusion

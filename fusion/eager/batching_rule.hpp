@@ -23,7 +23,7 @@ namespace hfta::fusion {
 /// One run of a graph for a chunk of slots.
 struct RunContext {
   int slots = 0;              ///< c; 0: one slot, values without a slot dimension.
-  const RunNumbers& numbers;  ///< Of max(1, slots) slots.
+  const RunNumbers& numbers;  ///< Numbers of max(1, slots) slots.
   at::Device device = at::kCPU;
 
   /// max(1, slots)
@@ -83,7 +83,7 @@ struct Candidate {
   bool late_relu = false;  ///< run() does, behind the op, the relu in front of it that it alone reads (OpCall::relu).
 };
 
-/// The op itself, slot by slot.
+/// The way that calls the op itself, slot by slot.
 [[nodiscard]] inline Candidate by_slot() { return {"per_slot", nullptr, nullptr}; }
 
 /// All ways to run an op c slots wide.
@@ -94,9 +94,9 @@ struct BatchingRule {
   /// `dims` moved by one; where it has none, lower ranks are filled up with ones behind the slots.
   std::vector<Candidate> candidates;
   std::vector<int> dims = {};  ///< Positions of arguments that count dimensions.
-  /// For one slot; nullptr: the op itself, called as it is.
+  /// Runs the op for one slot; nullptr: the op itself, called as it is.
   std::vector<at::Tensor> (*unbatched)(const OpCall& call) = nullptr;
-  /// For a call that has a number of each slot's own, of one slot too; nullptr: as without, see reads_hypers.
+  /// Runs a call that has a number of each slot's own, also for one slot; nullptr: like any call, see reads_hypers.
   std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;
   /// Candidates read hyperparameters with OpCall::per_slot; others get a loop over slots where there is one.
   bool reads_hypers = false;
@@ -104,7 +104,7 @@ struct BatchingRule {
 
 /// Every rule, one table.
 [[nodiscard]] const std::vector<BatchingRule>& batching_rules();
-/// nullptr if the op has none.
+/// The op's rule; nullptr if it has none.
 [[nodiscard]] const BatchingRule* find_batching_rule(const std::string& op);
 
 }  // namespace hfta::fusion

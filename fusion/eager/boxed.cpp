@@ -16,7 +16,7 @@ namespace {
 
 using c10::TypeKind;
 
-// What an argument's type is without its Optional.
+// An argument's type without its Optional.
 c10::TypePtr bare(const c10::TypePtr& type) {
   return type->kind() == TypeKind::OptionalType ? type->castRaw<c10::OptionalType>()->getElementType() : type;
 }
@@ -89,7 +89,7 @@ c10::IValue optional_list_of(const std::vector<ValueId>& ids, std::span<const c1
   return list;
 }
 
-// Of real ones.
+// Whether the op makes complex numbers of real ones.
 bool makes_complex(const Node& node) {
   const std::string name = node.op.substr(0, node.op.find('.'));
   const OpTraits* traits = op_traits(name);

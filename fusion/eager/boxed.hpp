@@ -12,7 +12,7 @@
 
 namespace hfta::fusion {
 
-/// What flows through a graph: tensors, and numbers computed from sizes.
+/// Values that flow through a graph: tensors, and numbers computed from sizes.
 using ValueEnv = std::vector<c10::IValue>;
 
 /// A node's op with its literals converted once; only values are filled in per call.
@@ -23,11 +23,11 @@ class BoxedOp {
 
   /// Changes a tensor on its way into the op.
   using Change = std::function<at::Tensor(ValueId, const at::Tensor&)>;
-  /// Calls it. `values` are indexed by ValueId; `hypers` are Graph::hypers' values. Outputs as Node::outputs has them.
+  /// Calls the op. `values` are indexed by ValueId; `hypers` are Graph::hypers' values. Outputs are Node::outputs.
   [[nodiscard]] ValueEnv call(std::span<const c10::IValue> values, std::span<const double> hypers = {},
                               const Change& change = nullptr) const;
 
-  /// The same with dimension arguments that do not count a leading slot dimension: non-negative ones move up by one.
+  /// This op with dimension arguments that do not count a leading slot dimension: non-negative ones move up by one.
   /// `dims` are the positions of those arguments.
   [[nodiscard]] BoxedOp with_slot_dimension(std::span<const int> dims) const;
 
@@ -40,13 +40,13 @@ class BoxedOp {
 
   struct Hyper {
     std::size_t position = 0;
-    int index = 0;        ///< Of Graph::hypers.
-    bool tensor = false;  ///< As Filled's.
+    int index = 0;        ///< Position in Graph::hypers.
+    bool tensor = false;  ///< See Filled::tensor.
   };
 
   c10::OperatorHandle op_;
   at::DeviceType device_;
-  bool makes_complex_;  ///< Of real numbers.
+  bool makes_complex_;  ///< The op makes complex numbers of real ones.
   bool makes_range_;
   torch::jit::Stack literals_;
   std::vector<Filled> values_;

@@ -1,5 +1,5 @@
 #pragma once
-/// What a chunk of slots reads and writes at every step, made once: views of its rows as autograd's leaves.
+/// Tensors that a chunk of slots reads and writes at every step, made once: views of its rows as autograd's leaves.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,8 +14,8 @@ namespace hfta::fusion {
 struct Chunk {
   std::vector<at::Tensor> leaves;          ///< Graph::weights' order; [c, ...], or [...] where c is 1
   std::vector<std::size_t> trained;        ///< Indices into leaves.
-  std::vector<ParameterSlots> parameters;  ///< Of `trained`, without gradients.
-  std::vector<at::Tensor> kept_gradients;  ///< Of `trained`, where gradients are kept.
+  std::vector<ParameterSlots> parameters;  ///< The parameters of `trained`, without gradients.
+  std::vector<at::Tensor> kept_gradients;  ///< The gradients of `trained`, where they are kept.
   at::Tensor gradient_weight;              ///< SlotStore::gradient_weight, [c]; undefined: one batch a step.
 
   /// Rows [first, first + slots) of the model's store.

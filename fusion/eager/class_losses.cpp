@@ -36,7 +36,7 @@ cuda::Logits<T> logits_of(const Arguments& a) {
           a.one};
 }
 
-// By position: losses, what backward needs again, and what counts.
+// Tensors by position: losses, what backward needs again, and what counts.
 struct Positions {
   at::Tensor losses, log_sums, counted;
 };

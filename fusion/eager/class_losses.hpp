@@ -10,7 +10,7 @@
 
 namespace hfta::fusion {
 
-/// By slot, [c], or, where nothing is reduced, by position, [c, N, ...]. The mean is over the positions that are not
+/// Losses by slot, [c], or, if none is reduced, by position, [c, N, ...]. The mean is over the positions that are not
 /// ignored, which have a loss of 0. `logits` [c, N, C, ...] that kernels_take(), `targets` [c, N, ...] int64.
 [[nodiscard]] at::Tensor class_losses(const at::Tensor& logits, const at::Tensor& targets, std::int64_t ignored,
                                       const SlotNumbers& smoothing, std::int64_t reduction);

@@ -104,14 +104,14 @@ class Layer {
     });
     return to;
   }
-  // For the gradient by x [c, N, C, H, W]: in x's memory order if it has one that leaves nothing out.
+  // Memory for the gradient by x [c, N, C, H, W], in x's memory order if that leaves nothing out.
   [[nodiscard]] at::Tensor empty_gradient(const at::Tensor& x) const {
     if (!x_is_columns_ && x.is_non_overlapping_and_dense()) {
       return at::empty_strided(x.sizes(), x.strides(), x.options());
     }
     return at::empty({x.size(0), x.size(2), x.size(1), x.size(3), x.size(4)}, x.options()).transpose(1, 2);
   }
-  // A piece of it, by weights [c, O, rows] and the piece's by_parts() of dy.
+  // A piece of that gradient, by weights [c, O, rows] and the piece's by_parts() of dy.
   void gradient_by_x(const at::Tensor& dx, const at::Tensor& weights, const at::Tensor& dy, const Piece& piece,
                      std::int64_t parts) const {
     const at::Tensor of_slots = weights.narrow(0, piece.slot, piece.slots).unsqueeze(1);
@@ -248,7 +248,7 @@ class ConvFunction : public torch::autograd::Function<ConvFunction> {
       dweight = all.narrow(2, 0, layer.rows()).unflatten(2, weight.sizes().slice(2));
       if (ones) dbias = all.select(2, layer.rows());
     }
-    // In LibTorch's order, which may depend on the number of slots.
+    // LibTorch sums in an order of its own, which may depend on the number of slots.
     if (by_bias && !ones) dbias = dy.sum({1, 3, 4});
     return {dx, dweight, dbias, at::Tensor(), at::Tensor()};
   }

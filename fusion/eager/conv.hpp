@@ -9,7 +9,7 @@
 
 namespace hfta::fusion {
 
-/// Down and across, two of each, as at::convolution takes them.
+/// A convolution's windows: two numbers each, down and across, as at::convolution takes them.
 struct ConvWindows {
   std::vector<std::int64_t> stride, padding, dilation;
 };

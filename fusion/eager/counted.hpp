@@ -15,11 +15,11 @@ namespace hfta::fusion {
 [[nodiscard]] at::Tensor counted_masks(const OpCall& call, std::vector<std::int64_t> sizes, const SlotNumbers& rates,
                                        const at::TensorOptions& like);
 
-/// Uniform in [0, 1), alike. Of complex numbers both parts are, as in PyTorch.
+/// Numbers uniform in [0, 1), made alike. Both parts of a complex number are uniform, as in PyTorch.
 [[nodiscard]] at::Tensor counted_uniform(const OpCall& call, std::vector<std::int64_t> sizes,
                                          const at::TensorOptions& like);
 
-/// Standard normal, alike (Box-Muller). Of complex numbers each part has half of the variance, as in PyTorch.
+/// Standard normal numbers, made alike (Box-Muller). Parts of complex ones have half the variance, as in PyTorch.
 [[nodiscard]] at::Tensor counted_normal(const OpCall& call, std::vector<std::int64_t> sizes,
                                         const at::TensorOptions& like);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What ops that kernels of ours run share: which numbers the kernels take, and where they are launched.
+/// Code that ops share which kernels of ours run: which numbers the kernels take, and where they are launched.
 
 #include <ATen/core/Tensor.h>
 
@@ -8,7 +8,7 @@
 
 namespace hfta::fusion {
 
-/// float32 or float64 on a GPU, in a build with kernels.
+/// Whether kernels take `x`: float32 or float64 on a GPU, in a build with kernels.
 [[nodiscard]] inline bool kernels_take(const at::Tensor& x) {
   const bool floats = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
   return x.is_cuda() && floats && cuda::built();

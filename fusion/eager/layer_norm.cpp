@@ -50,7 +50,7 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
     const at::Tensor dy = gradients[0].contiguous();
-    std::size_t inputs = 0;  // that are defined
+    std::size_t inputs = 0;  // number of inputs that are defined, so far
     const auto wanted = [&](const at::Tensor& t) {
       return t.defined() && context->needs_input_grad(inputs++) ? at::empty_like(t) : at::Tensor();
     };

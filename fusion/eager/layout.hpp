@@ -10,7 +10,7 @@
 
 namespace hfta::fusion {
 
-/// What slots share as each one's own: [...] -> [c, ...], a view.
+/// A value that slots share as each slot's own: [...] -> [c, ...], a view.
 [[nodiscard]] inline at::Tensor with_slots(const at::Tensor& shared, std::int64_t slots) {
   std::vector<std::int64_t> sizes = shared.sizes().vec();
   sizes.insert(sizes.begin(), slots);
@@ -40,7 +40,7 @@ struct MergedBatch {
 /// Planes, each of which an op takes by itself, one behind another as they lie in memory.
 struct MergedPlanes {
   at::Tensor merged;  ///< The first two of the dimensions in front of a plane's, in their new order, are one.
-  std::vector<std::int64_t> order;     ///< Which dimension stands where.
+  std::vector<std::int64_t> order;     ///< x's dimensions in their new order.
   std::int64_t first = 0, second = 0;  ///< Sizes of the two.
 
   /// Back to x's order; `y` has merged's dimensions in front of its planes.

@@ -89,9 +89,9 @@ class WeightFirstFunction : public torch::autograd::Function<WeightFirstFunction
 }  // namespace
 
 std::int64_t weight_gradient_parts(std::int64_t rows, std::int64_t out, std::int64_t in) {
-  constexpr std::int64_t kTile = 64;        // of a product's block, about
-  constexpr std::int64_t kTiles = 16;       // of a slot, at most
-  constexpr std::int64_t kRows = 128;       // of a part, at least
+  constexpr std::int64_t kTile = 64;        // side of a product's block, about
+  constexpr std::int64_t kTiles = 16;       // tiles of a slot, at most
+  constexpr std::int64_t kRows = 128;       // rows of a part, at least
   constexpr std::int64_t kWorthTheSum = 4;  // parts
   const std::int64_t tiles = ((out + kTile - 1) / kTile) * ((in + kTile - 1) / kTile);
   std::int64_t parts = 1;

@@ -12,7 +12,7 @@ namespace hfta::fusion {
 /// out]; max(0, that) with `relu`.
 [[nodiscard]] at::Tensor own_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool relu);
 
-/// The same without a relu, as weight x^T + bias, whose memory is [c, out, M]. `bias` may be undefined.
+/// own_linear() without a relu, as weight x^T + bias, whose memory is [c, out, M]. `bias` may be undefined.
 [[nodiscard]] at::Tensor own_weight_first_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 /// dy^T x of each slot, [c, out, in], for `dy` [c, M, out] and `x` [c, M, in] of one type. A small weight with many

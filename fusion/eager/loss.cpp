@@ -32,7 +32,7 @@ void backward(const at::Tensor& loss) {
   if (!loss.requires_grad()) {
     throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
   }
-  loss.backward(at::ones_like(loss));  // of the sum, not of the mean
+  loss.backward(at::ones_like(loss));  // the gradient of the sum, not of the mean
 }
 
 void add_loss(at::Tensor& losses, std::span<const at::Tensor> objective, std::int64_t samples) {

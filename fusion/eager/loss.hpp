@@ -1,5 +1,5 @@
 #pragma once
-/// From a training graph's outputs to gradients and sums over an epoch.
+/// Turns a training graph's outputs into gradients and sums over an epoch.
 
 #include <ATen/core/Tensor.h>
 

@@ -14,14 +14,14 @@
 namespace hfta::fusion {
 namespace {
 
-// What each slot's numbers are for one group of parameters: slots * groups of them, row-major.
+// Each slot's numbers for one group of parameters. `all` has slots * groups of them, row-major.
 class GroupSteps {
  public:
   GroupSteps(std::span<const SlotStep> all, const at::Tensor& weight, std::size_t group)
       : all_(all), groups_(all.size() / static_cast<std::size_t>(weight.size(0))), group_(group) {}
   [[nodiscard]] std::size_t size() const { return all_.size() / groups_; }
   [[nodiscard]] const SlotStep& operator[](std::size_t slot) const { return all_[slot * groups_ + group_]; }
-  /// Of all groups.
+  /// The slot's numbers of all groups.
   [[nodiscard]] std::span<const SlotStep> of(std::size_t slot) const { return all_.subspan(slot * groups_, groups_); }
 
  private:

@@ -16,11 +16,11 @@ namespace hfta::fusion {
 struct ParameterSlots {
   at::Tensor weight, gradient;
   std::array<at::Tensor, kMostStates> states;  ///< In OptimizerInfo::states' order; undefined where there are fewer.
-  std::size_t group = 0;                       ///< Which of a slot's numbers hold for it.
+  std::size_t group = 0;                       ///< Its parameter group, which selects the slot's numbers.
   at::Tensor accumulated;                      ///< SlotStore::gradient; undefined where batches are not accumulated.
 };
 
-/// One slot's row of a parameter on a CPU; of what is undefined null.
+/// One slot's row of a parameter on a CPU; null for tensors that are undefined.
 template <typename T>
 [[nodiscard]] SlotRow<T> row_of(const ParameterSlots& p, std::size_t slot) {
   const std::int64_t n = p.weight.numel() / p.weight.size(0);

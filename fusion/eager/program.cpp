@@ -41,7 +41,7 @@ ValueEnv to_values(std::vector<at::Tensor> tensors) {
   return flow;
 }
 
-// What the rules for numbers of a slot's own take.
+// Whether the node has the form that BatchingRule::per_slot takes.
 bool second_is_hyper(const Node& node) {
   return node.args.size() > 1 && std::holds_alternative<HyperRef>(node.args[1]) &&
          std::holds_alternative<ValueId>(node.args[0]);

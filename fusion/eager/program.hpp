@@ -56,7 +56,7 @@ class Program {
     bool own = false;     ///< Its outputs differ between slots.
     bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
     bool relu = false;    ///< Does the relu beside it, too, where slots run together.
-    bool passed = false;  ///< Is such a relu.
+    bool passed = false;  ///< It is a relu that another instruction does.
     const BatchingRule* rule = nullptr;
     const Candidate* candidate = nullptr;
     std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;  ///< BatchingRule::per_slot, if it has to.

@@ -1,5 +1,5 @@
 #pragma once
-/// What differs between the slots of one run of a graph beside their tensors: hyperparameters and counted draws.
+/// Numbers that differ between the slots of one run of a graph, beside tensors: hyperparameters and counted draws.
 
 #include <ATen/core/Tensor.h>
 
@@ -13,7 +13,7 @@
 
 namespace hfta::fusion {
 
-/// Where a run gets them from: the host, or the device's memory when the work is done (fusion/capture).
+/// Source of a run's numbers: the host, or the device's memory when the work is done (fusion/capture).
 class RunNumbers {
  public:
   virtual ~RunNumbers() = default;

@@ -17,11 +17,11 @@ class SlotNumbers {
 
   [[nodiscard]] bool is_known() const { return !on_device_.defined(); }
   [[nodiscard]] const std::vector<double>& known() const { return known_; }
-  /// The same for all slots, and known.
+  /// Whether the numbers are known and equal for all slots.
   [[nodiscard]] bool is_one() const {
     return is_known() && std::equal(known_.begin() + (known_.empty() ? 0 : 1), known_.end(), known_.begin());
   }
-  /// Known, and `is` holds for each.
+  /// Whether the numbers are known and `is` holds for each.
   template <typename Is>
   [[nodiscard]] bool all(Is is) const {
     return is_known() && std::all_of(known_.begin(), known_.end(), is);
@@ -35,7 +35,7 @@ class SlotNumbers {
     std::copy(known_.begin(), known_.end(), host.data_ptr<double>());
     return host.to(like.device(), like.dtype());
   }
-  /// Each through `of`, which works on a double and on a tensor of them.
+  /// The numbers mapped by `of`, which works on a double and on a tensor of them.
   template <typename Of>
   [[nodiscard]] SlotNumbers map(Of of) const {
     if (!is_known()) return SlotNumbers(of(on_device_));

@@ -14,7 +14,7 @@
 
 namespace hfta::fusion {
 
-/// The calling thread's.
+/// The calling thread's stream.
 [[nodiscard]] c10::Stream current_stream(const c10::Device& device);
 
 /// One stream, with what captures graphs on it. Chunks that share a stream take turns, by in_use().

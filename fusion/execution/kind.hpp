@@ -16,12 +16,12 @@
 
 namespace hfta::fusion {
 
-/// Groups of `chunk` slots, dealt to as many threads as the question allows.
+/// The lowering in groups of `chunk` slots, dealt to as many threads as the question allows.
 [[nodiscard]] Lowering in_groups_of(int chunk, const WayQuestion& question);
 
 /// Bytes of a batch's values where none is reused: each node's output, once forward and once backward.
 [[nodiscard]] std::int64_t bytes_of_values(const WayQuestion& question);
-/// The same of the nodes whose op is one of these.
+/// Bytes of the values of the nodes whose op is one of these.
 [[nodiscard]] std::int64_t bytes_of_values(const WayQuestion& question, std::span<const std::string> ops);
 /// Why an executor that keeps all values is not for the question's policy; "" if it is.
 [[nodiscard]] std::string why_not_keep(const WayQuestion& question);
@@ -40,7 +40,7 @@ struct ExecutorKind {
   std::unique_ptr<Executor> (*make)(const ExecutorModel& model, const Lowering& lowering);
   /// Lowerings that are worth timing, most promising first. Asked where why_not() is "".
   std::vector<Lowering> (*candidates)(const WayQuestion& question);
-  /// What each of its lowerings takes, without making it: see WayMemory.
+  /// The memory that each of its lowerings takes (WayMemory); no executor is made to find it.
   std::vector<WayMemory> (*memory)(const WayQuestion& question, std::span<const Lowering> lowerings);
   /// ways.hpp. Null: how many threads there are may change bits.
   std::vector<Lowering> (*on_threads)(const Lowering& lowering, int threads) = nullptr;

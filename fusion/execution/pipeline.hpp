@@ -12,7 +12,7 @@ namespace hfta::fusion {
 /// Rank 0 has the last stage, and so losses and answers; the highest rank has the first one.
 struct Pipeline {
   Collectives& group;
-  StageCut cut;  ///< As many stages as ranks.
+  StageCut cut;  ///< The cut, with as many stages as ranks.
 
   [[nodiscard]] int stage() const { return cut.stages - 1 - group.rank(); }
   [[nodiscard]] bool is_first() const { return stage() == 0; }

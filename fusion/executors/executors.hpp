@@ -10,10 +10,10 @@
 
 namespace hfta::fusion {
 
-/// In order: the first that runs a lowering on a device does.
+/// All kinds of executors; the first that runs a lowering on a device is taken.
 [[nodiscard]] const std::vector<ExecutorKind>& executor_kinds();
 
-/// Of the kind that runs it. Throws Error{kConfig} where none does, and as ExecutorKind::make.
+/// Makes the executor of the kind that runs it. Throws Error{kConfig} where none does, and as ExecutorKind::make.
 [[nodiscard]] std::unique_ptr<Executor> make_executor(const ExecutorModel& model, const Lowering& lowering);
 
 }  // namespace hfta::fusion

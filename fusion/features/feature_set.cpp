@@ -26,7 +26,7 @@ class FeatureSet::Impl {
     const SplitModel& split = model_->split();
     for (const std::size_t input : split.prefix_inputs) samples_.inputs.push_back(inputs[input]);
     const std::int64_t fit = room / std::max<std::int64_t>(1, split.bytes_per_sample);
-    // Whole blocks, so that none is computed for a part of it; the last one may be short.
+    // Whole blocks are kept, so that none is computed for a part of it; the last one may be short.
     kept_ = fit >= size ? size : fit / split.block * split.block;
     done_.resize(static_cast<std::size_t>(blocks_of(kept_, split.block)), false);
     missing_ = static_cast<std::int64_t>(done_.size());

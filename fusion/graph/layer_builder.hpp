@@ -1,5 +1,5 @@
 #pragma once
-/// What the layer kinds are written with: rules for their arguments, and the builder that one layer's emit function
+/// Tools that layer kinds are written with: rules for their arguments, and the builder that one layer's emit function
 /// adds its calls and weights through. Internal to fusion/graph.
 
 #include <functional>
@@ -32,7 +32,7 @@ struct ArgRule {
   std::string name = {};
   ArgType type = ArgType::kInt;
   std::optional<LayerArg> fallback = {};
-  bool required = true;  ///< Without fallback: whether it must be given.
+  bool required = true;  ///< Whether it must be given, if it has no fallback.
   int count = 1;
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -52,7 +52,7 @@ struct LayerKind {
   std::function<void(LayerBuilder&)> emit;
 };
 
-/// Where outputs can be found by name: "input", "layers.3", given names.
+/// Earlier outputs by name: "input", "layers.3", given names.
 using NamedOutputs = std::map<std::string, ValueId>;
 
 /// One layer on its way into a graph. Its emit function asks for arguments, declares weights, adds calls; the last
@@ -72,7 +72,7 @@ class LayerBuilder {
   [[nodiscard]] std::vector<std::int64_t> integers(const std::string& arg) const;
   [[nodiscard]] double real(const std::string& arg) const;
   [[nodiscard]] bool flag(const std::string& arg) const;
-  /// nullopt if the argument is not a word.
+  /// The word that the argument is; nullopt if it is not a word.
   [[nodiscard]] std::optional<std::string> word(const std::string& arg) const;
   /// A dimension argument as 1 .. rank-1 (negative ones count from the end); the batch dimension is refused.
   [[nodiscard]] std::size_t dimension(const std::string& arg) const;
@@ -85,7 +85,7 @@ class LayerBuilder {
 
   /// A tensor of this layer, named "<path>.<name>". `trained` false: a buffer.
   ValueId weight(const std::string& name, const Shape& shape, Init init, bool trained = true);
-  /// weight(), started as the op's module starts it. `weight_shape`: of the module's "weight".
+  /// weight(), started as the op's module starts it. `weight_shape`: shape of the module's "weight".
   ValueId parameter(const char* op, const std::string& name, const Shape& shape, const Shape& weight_shape,
                     bool trained = true);
   /// A literal that may differ between slots.
@@ -94,7 +94,7 @@ class LayerBuilder {
   /// apart. `indices`: the call has a second output, which nobody uses.
   void call(const std::string& op, std::vector<Arg> args, const Shape& shape, const std::string& suffix = "",
             bool indices = false);
-  /// As call(), with all arguments given.
+  /// Appends a call like call(), with all arguments given.
   void call_with(const std::string& op, std::vector<Arg> args, const Shape& shape, const std::string& suffix = "",
                  bool indices = false);
 
@@ -123,7 +123,7 @@ class LayerBuilder {
                                   std::optional<LayerArg> fallback = std::nullopt);
 /// "an integer of at least 1".
 [[nodiscard]] std::string wanted_text(const ArgRule& rule);
-/// As a user would write it.
+/// The argument as a user would write it.
 [[nodiscard]] std::string to_text(const LayerArg& arg);
 /// Elements of one sample of `shape` ([N, ...]) or of a whole tensor; more than kMostElements: nullopt.
 [[nodiscard]] std::optional<std::int64_t> element_count(const Shape& shape);

@@ -37,7 +37,7 @@ T not_zero(T divisor) {
   return divisor;
 }
 
-/// Of integers as integers, of anything else as doubles.
+/// Computes on integers as integers, on anything else as doubles.
 template <typename Integers, typename Reals>
 auto arithmetic(Integers integers, Reals reals) {
   return [=](std::span<const Number> a) -> Number {
@@ -54,7 +54,7 @@ auto comparison(Compare compare) {
   };
 }
 
-// One of the two as it is, the first where they are equal.
+// Gives one of the two as it is, the first where they are equal.
 template <typename Better>
 auto choice(Better better) {
   return [=](std::span<const Number> a) -> Number {

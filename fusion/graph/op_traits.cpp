@@ -20,7 +20,7 @@ std::vector<std::string> words_in(std::string_view text) {
   return words;
 }
 
-/// By name without overload.
+/// All rows by name, without overload.
 class Table {
  public:
   Table() {
@@ -81,7 +81,7 @@ bool is_foreign_overload(const std::string& overload) {
          overload == "data";
 }
 
-// Of all ops' arguments, by name.
+// Names of arguments that are factors or rates in all ops.
 constexpr std::array<std::string_view, 23> kFactors = {
     "p",     "dropout", "dropout_p", "eps",    "momentum", "negative_slope", "alpha",          "beta",
     "scale", "value",   "other",     "weight", "lambd",    "threshold",      "min_val",        "max_val",

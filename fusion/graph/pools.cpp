@@ -65,7 +65,7 @@ void emit_adaptive(LayerBuilder& layer, Pool pool, std::size_t dims) {
 
 std::vector<ArgRule> pool_rules(Pool pool, int dims) {
   ArgRule stride = window_rule("stride", dims, 1);
-  stride.required = false;  // the kernel's size
+  stride.required = false;  // left out, it is the kernel's size
   std::vector<ArgRule> rules{window_rule("kernel_size", dims, 1), stride,
                              window_rule("padding", dims, 0, std::int64_t{0})};
   if (pool == Pool::kMax) rules.push_back(window_rule("dilation", dims, 1, std::int64_t{1}));

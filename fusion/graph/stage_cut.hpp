@@ -10,7 +10,7 @@ namespace hfta::fusion {
 struct StageCut {
   static constexpr int kEvery = -1;
   int stages = 1;
-  /// By Graph::weights: its stage, from 0; kEvery: all that read it have it. Calls that depend on none that lies in a
+  /// Stage of each Graph::weights, from 0; kEvery: all that read it have it. Calls that depend on none that lies in a
   /// stage are run by every stage that reads what they give.
   std::vector<int> of_weight;
 };

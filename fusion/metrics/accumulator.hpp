@@ -25,7 +25,7 @@ enum class Statistic;
 /// A slot is NaN in every metric if one of its outputs is NaN at a position that counts, or if no position counts; no
 /// slot's numbers depend on another's. Where else a metric is NaN, docs/metrics.md says.
 ///
-/// For one thread at a time. Whoever takes auroc or average_precision keeps all outputs until this is gone.
+/// One thread at a time may use it. With auroc or average_precision it keeps all outputs until it is destroyed.
 class MetricAccumulator {
  public:
   /// `slots`: c, or 0 for one slot without a slot dimension. `ignore_index`: of class scores, targets that do not
@@ -36,7 +36,7 @@ class MetricAccumulator {
   MetricAccumulator& operator=(MetricAccumulator&&) noexcept;
   ~MetricAccumulator();
 
-  /// output [c, N, ...] or [N, ...], target likewise, as OutputKind says; a target [N] beside an output [N, 1] means
+  /// output and target [c, N, ...] or [N, ...], as OutputKind says; a target [N] beside an output [N, 1] means
   /// one column. Both are on the same device; neither is kept. Throws Error{kConfig} if their shapes do not go
   /// together.
   void add(const at::Tensor& output, const at::Tensor& target);

@@ -27,9 +27,9 @@ class MetricBatch {
 
   /// [c, M, C or K], the output's dtype; the output's memory where its strides allow, else a new copy.
   [[nodiscard]] at::Tensor scores() const;
-  /// Of values [c, M, K], float64. Else int64: classes [c, M], 0 where left out; yes (1) and no (0) [c, M, K].
+  /// Targets: float64 of values, [c, M, K]. Else int64: classes [c, M], 0 where left out; yes (1), no (0) [c, M, K].
   [[nodiscard]] const at::Tensor& target() const { return target_; }
-  /// In the same form, not of values. Of equal scores the first class.
+  /// Predictions, in the form of target(); undefined for values. The first class wins among equal scores.
   [[nodiscard]] const at::Tensor& predicted() const { return predicted_; }
   /// [c, M] or [c, M, K], float64: 1, or 0 where the target is left out.
   [[nodiscard]] const at::Tensor& weight() const { return weight_; }

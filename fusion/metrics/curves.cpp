@@ -21,7 +21,7 @@ struct Areas {
   at::Tensor roc, average_precision, positives;  ///< [classes], float64
 };
 
-// What the sums were at the end of the threshold before. sums [k, M] do not fall; `end`: the last of equal scores.
+// The sums at the end of the previous threshold. sums [k, M] do not fall; `end`: the last of equal scores.
 at::Tensor at_threshold_before(const at::Tensor& sums, const at::Tensor& end) {
   const at::Tensor so_far = std::get<0>(at::where(end, sums, 0.0).cummax(1));
   return at::constant_pad_nd(so_far.narrow(1, 0, sums.size(1) - 1), {1, 0});
@@ -36,7 +36,7 @@ Areas areas_of(const at::Tensor& scores, const at::Tensor& positive, const at::T
   end.narrow(1, 0, last).copy_(sorted.narrow(1, 0, last).ne(sorted.narrow(1, 1, last)));
   const at::Tensor hits_before = at_threshold_before(hits, end), alarms_before = at_threshold_before(alarms, end);
   const at::Tensor strip = (alarms - alarms_before) * (hits + hits_before) / 2;
-  // Where nothing has counted yet, precision is 0/0 and recall does not rise.
+  // Precision is 0/0 where nothing has counted yet, and recall does not rise there.
   const at::Tensor rise = (hits - hits_before) * hits / (hits + alarms).clamp_min(1);
   const auto total = [&](const at::Tensor& parts) { return at::where(end, parts, 0.0).sum(1); };
   const at::Tensor yes = hits.select(1, last), no = alarms.select(1, last);
@@ -66,7 +66,7 @@ class SlotCurves {
   }
 
  private:
-  // Classes first, first + 1, ...
+  // Areas of classes first, first + 1, ...
   [[nodiscard]] Areas areas_from(std::int64_t first, std::int64_t count) const {
     const at::Tensor scores = scores_.narrow(1, first, count).t();
     if (!largest_.defined()) {
@@ -113,7 +113,7 @@ class Curves final : public StatisticSum {
   }
 
   bool classes_ = false;
-  std::vector<at::Tensor> scores_, target_;  ///< By batch, as MetricBatch has them.
+  std::vector<at::Tensor> scores_, target_;  ///< By batch: scores, and targets as in SlotCurves.
 };
 
 }  // namespace

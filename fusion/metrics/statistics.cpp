@@ -9,7 +9,7 @@
 namespace hfta::fusion {
 namespace {
 
-/// What a batch adds to a field: [c] or [c, ...], float64.
+/// The sum of what each batch adds to a field: [c] or [c, ...], float64.
 template <typename Field>
 class PlainSum final : public StatisticSum {
  public:

@@ -1,6 +1,6 @@
 #pragma once
-/// What update rules are written in: arithmetic on one element of a parameter, and one slot's numbers for a step.
-/// Without torch; C++17 (nvcc).
+/// Building blocks of update rules: arithmetic on one element of a parameter, and one slot's numbers for a step.
+/// This header needs no torch; it is C++17 (nvcc).
 ///
 /// A rule is a template over V, the type of an element: float and double in the CPU's loops and the GPU's kernels, and
 /// a tensor over slots (eager/slot_tensor.hpp) wherever LibTorch has to do. Each V brings the functions below.
@@ -21,10 +21,10 @@ namespace hfta::fusion {
 /// Numbers of one slot for one step. Where parameters are in groups, a slot has one for each group, which differ in
 /// `hyper` alone.
 struct SlotStep {
-  bool updates = false;   ///< Without it weights and state stay as they are: of an empty slot, or of one that adds up
-                          ///< gradients of more batches.
+  bool updates = false;   ///< False: weights and state stay as they are. The slot is empty, or adds up gradients
+                          ///< of more batches.
   OptimizerHyper hyper;   ///< `lr` as scheduled for this step.
-  std::int64_t step = 1;  ///< 1-based: of this step, for bias correction.
+  std::int64_t step = 1;  ///< Number of this step, from 1 on, for bias correction.
   std::optional<double> clip_norm;
   std::optional<double> clip_weights;  ///< Afterwards weights are clamped to [-c, c].
 };
@@ -43,7 +43,7 @@ template <typename T>
 HFTA_BOTH T abs(T x) {
   return std::abs(x);
 }
-/// The larger; NaN if one is.
+/// The larger of two; NaN if one is.
 template <typename T>
 HFTA_BOTH T maximum(T a, T b) {
   return a > b || a != a ? a : b;
@@ -65,7 +65,7 @@ HFTA_BOTH V lerp(V start, V end, V weight) {
   return select(weight < V(0.5), fma(weight, way, start), fma(weight - V(1), way, end));
 }
 
-/// What weight decay makes of a step: the weight is multiplied by `shrink` (decoupled, as AdamW's), or `decay` times
+/// Weight decay in a step: the weight is multiplied by `shrink` (decoupled, as AdamW's), or `decay` times
 /// the weight is added to the gradient.
 inline double shrink(const OptimizerHyper& hyper, bool decoupled) {
   return decoupled ? 1 - hyper.lr * hyper.weight_decay : 1;

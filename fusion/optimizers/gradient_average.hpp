@@ -1,5 +1,5 @@
 #pragma once
-/// Which optimizers' states say how large gradients are. Without torch.
+/// Optimizers' states that say how large gradients are. Without torch.
 
 #include "fusion/optimizers/element.hpp"
 

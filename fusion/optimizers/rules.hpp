@@ -26,7 +26,7 @@
 namespace hfta::fusion {
 namespace rules {
 
-/// In the enumeration's order.
+/// All rules, in the enumeration's order.
 using Table = std::tuple<Sgd, Adam, AdamW, Rmsprop, Adagrad, Adadelta, Adamax, Nadam, Radam, Lion, Rprop>;
 
 constexpr std::size_t kCount = std::tuple_size_v<Table>;

@@ -19,10 +19,10 @@ struct SlotRow {
   const T* gradient;
   std::array<T*, kMostStates> states;
   std::size_t n;
-  std::size_t group = 0;  ///< The parameter's group: which of the slot's numbers hold.
+  std::size_t group = 0;  ///< The parameter's group, which selects the slot's numbers.
 };
 
-/// What the slot's weights are clamped to after the step: SlotStep::clip_weights; infinite for none.
+/// Limit that the slot's weights are clamped to after the step: SlotStep::clip_weights; infinite for none.
 [[nodiscard]] inline double weight_limit(const SlotStep& slot) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   return slot.updates ? slot.clip_weights.value_or(kNone) : kNone;
@@ -37,7 +37,7 @@ struct SlotRow {
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot);
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot);
 
-/// The same with numbers at hand: a Numbers<T> of the kind's rule for each group. `clip_norm`: negative for none.
+/// step_slot() with numbers at hand: a Numbers<T> of the kind's rule for each group. `clip_norm`: negative for none.
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const void* numbers, double clip_norm);
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const void* numbers, double clip_norm);
 

@@ -17,7 +17,7 @@ Node in_place_of(const Node& model, const char* op, std::vector<Arg> args) {
   return {op, std::move(args), model.outputs, model.path, model.where, model.no_gradient};
 }
 
-// With those of the model's arguments that say of what kind a tensor is.
+// A call with those of `model`'s arguments that say of what kind a tensor is.
 Node of_its_kind(const Node& model, const char* op, std::vector<Arg> args) {
   Node node = in_place_of(model, op, std::move(args));
   for (const char* name : {"dtype", "layout", "device", "pin_memory", "memory_format"}) {

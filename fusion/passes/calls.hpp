@@ -20,7 +20,7 @@ namespace call {
 [[nodiscard]] Node cloned(const Node& model, const Arg& tensor);
 [[nodiscard]] Node copied_into(const Node& model, const Arg& self, const Arg& source);
 [[nodiscard]] Node filled_in_place(const Node& model, const Arg& self, const Arg& number);
-/// Of the type and device that `model` names.
+/// A tensor of the type and device that `model` names.
 [[nodiscard]] Node full(const Node& model, const Arg& size, const Arg& number);
 [[nodiscard]] Node full_like(const Node& model, const Arg& tensor, const Arg& number);
 /// self += weight * (end - self)

@@ -71,7 +71,7 @@ class Barriers {
     for (const Node& node : graph.nodes) {
       for (const ValueId id : written_by(node)) written_.mark(id);
     }
-    std::vector<bool> leads(graph.values.size(), false);  // to a frozen layer that is not of one sample
+    std::vector<bool> leads(graph.values.size(), false);  // by value: to a frozen layer not of one sample
     for (std::size_t i = graph.nodes.size(); i-- > 0;) {
       const Node& node = graph.nodes[i];
       if (!is_frozen(node) || is_number_op(node.op)) continue;

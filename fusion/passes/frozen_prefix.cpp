@@ -160,7 +160,7 @@ class Splitter {
     }
   }
 
-  // What calls of evaluation alone read.
+  // Adds as sinks the values that are read by calls which only evaluation has.
   void add_evaluation(VertexCut& problem) const {
     const Graph& evaluation = *graph_.evaluation;
     std::map<ValueId, std::size_t> ours;
@@ -256,7 +256,7 @@ class Splitter {
            });
   }
 
-  // With the features as its only inputs so far.
+  // The graph behind the features, which are its only inputs so far.
   static Graph rest_of(const Graph& graph, const std::vector<ValueId>& features) {
     Graph rest = graph;
     rest.evaluation = nullptr;

@@ -11,7 +11,7 @@
 namespace hfta::fusion {
 namespace {
 
-/// What is known of a value at the means of all masks.
+/// Facts about a value at the means of all masks.
 struct Known {
   bool uniform = false;  ///< Every element is `factor`; else: `factor` times what it is without masks.
   double factor = 1;
@@ -31,7 +31,7 @@ class Masks {
   }
 
  private:
-  // What the argument is known to be in every element; nothing: it is not, or there is none.
+  // The number that every element of the argument is known to be; nothing: it is not known, or there is no argument.
   [[nodiscard]] std::optional<double> number(const Arg* arg) const {
     if (arg == nullptr) return std::nullopt;
     if (const auto* real = std::get_if<double>(arg)) return *real;
@@ -148,7 +148,7 @@ class Masks {
     return k && *k != 0 ? 1 / *k : 1;
   }
 
-  static constexpr double kRounding = 1e-6;  // of a rate that passed through float32
+  static constexpr double kRounding = 1e-6;  // relative error of a rate that passed through float32
 
   const Graph& graph_;
   Aliases aliases_;
@@ -158,7 +158,7 @@ class Masks {
   std::set<std::size_t> masks_, spoilt_;
 };
 
-// From 0 to 1, and a tensor of its own.
+// Whether the numbers are from 0 to 1, in a tensor of their own.
 bool is_unit_uniform(const Node& node) {
   return !is_number_op(node.op) && traits_of(node).draws == Draws::kUniform && find_argument(node, "from") == nullptr;
 }

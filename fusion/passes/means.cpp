@@ -66,7 +66,7 @@ std::optional<Node> at_mean(const Graph& graph, const Node& node, bool floored) 
   const ValueId made = node.outputs.empty() ? kNoValue : node.outputs[0];
   const bool complex = made != kNoValue && is_complex(graph.values[static_cast<std::size_t>(made)].dtype);
   const auto* number = complex && mean && !traits_of(node).in_place ? std::get_if<double>(&*mean) : nullptr;
-  if (number != nullptr) mean = Arg(Complex{*number, *number});  // of both parts
+  if (number != nullptr) mean = Arg(Complex{*number, *number});  // the mean of both parts
   return mean ? filled(graph, node, *mean) : std::nullopt;
 }
 

@@ -32,7 +32,7 @@ const ValueId* value_at(const Node& node, std::size_t arg) {
   return arg < node.args.size() ? std::get_if<ValueId>(&node.args[arg]) : nullptr;
 }
 
-/// Which calls write weights, and which weights.
+/// Finds calls that write weights, and the weights that they write.
 class Writes {
  public:
   explicit Writes(const Graph& graph) : graph_(graph), aliases_(graph), makers_(makers_of(graph)) {
@@ -146,7 +146,7 @@ MemorySets read_for_output(const Graph& graph) {
   return needed;
 }
 
-// What evaluation writes does not stay: only a weight that nobody looks at may be written.
+// Weights that evaluation writes do not stay written: it may write only a weight that nobody looks at.
 std::string doubt_of_own_graph(const Graph& training, const Graph& graph) {
   const Writes writes(graph);
   const MemorySets evaluated = read_for_output(graph), trained = read_for_output(training);

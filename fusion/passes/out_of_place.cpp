@@ -76,7 +76,7 @@ class OutOfPlace {
     });
   }
 
-  // What the call's first argument was called before earlier calls overwrote it.
+  // The value that `id` stood for before earlier calls overwrote it.
   [[nodiscard]] ValueId original(ValueId id) const {
     const auto found = originals_.find(id);
     return found == originals_.end() ? id : original(found->second);
@@ -90,7 +90,7 @@ class OutOfPlace {
          plain.find('.') == std::string::npos ? "" : plain.substr(plain.find('.') + 1)});
     if (!handle) return false;
     const auto &a = handle->schema().arguments(), &b = find_op(node).schema().arguments();
-    return std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end(),  // of dropout the first is `input`, not `self`
+    return std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end(),  // dropout names the first `input`, not `self`
                       [](const c10::Argument& x, const c10::Argument& y) { return x.name() == y.name(); });
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What differs between the graphs of a step's phases.
+/// Differences between the graphs of a step's phases.
 
 #include "fusion/graph.hpp"
 

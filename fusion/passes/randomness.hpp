@@ -1,5 +1,5 @@
 #pragma once
-/// Which calls draw random numbers.
+/// Finds calls that draw random numbers.
 
 #include "fusion/graph.hpp"
 

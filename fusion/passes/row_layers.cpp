@@ -128,12 +128,12 @@ Found recurrent(const RowsCall& call, std::size_t o) {
   return o == 0 ? sequence : states;
 }
 
-// Of x[i, j]: the tensors that index, by dimension; nullopt: none, or in a form that has no rule.
+// The tensors that index in x[i, j], by dimension; nullopt: none, or in a form that has no rule.
 struct Indices {
   std::vector<std::optional<RowsInput>> by_dim;
   std::size_t first = 0, count = 0;  // dimensions that are indexed, one behind the other
-  std::size_t rank = 0;              // of the indices together
-  std::optional<SampleDim> samples;  // in them together, where they are of samples or places
+  std::size_t rank = 0;              // rank of the indices together
+  std::optional<SampleDim> samples;  // the samples in them together, where they have samples or places
 };
 
 std::optional<Indices> indices_of(const RowsCall& call) {

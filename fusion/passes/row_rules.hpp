@@ -15,7 +15,7 @@ namespace hfta::fusion {
 struct RowsInput {
   const Value* value = nullptr;
   DependsOn depends_on = DependsOn::kMore;
-  SampleDim at = {};  ///< Of samples or places.
+  SampleDim at = {};  ///< The dimension of samples or places.
   [[nodiscard]] std::size_t rank() const { return value->shape.size(); }
   [[nodiscard]] bool of_sample() const { return depends_on == DependsOn::kSample; }
   [[nodiscard]] bool of_nothing() const { return depends_on == DependsOn::kNothing; }
@@ -57,11 +57,11 @@ class RowsCall {
   const std::vector<SampleDim>& at_;
 };
 
-/// Where samples lie in output `o`, if each one's part is a function of that sample alone (where the call reads places:
-/// if the output is such places again). nullopt: that cannot be proved.
+/// Finds where samples lie in output `o`, if each one's part is a function of that sample alone (if the call reads
+/// places: if the output is such places again). nullopt: that cannot be proved.
 using RowRule = std::optional<SampleDim> (*)(const RowsCall& call, std::size_t o);
 
-// By the file that has them: elements and shapes; products, layers and lookups.
+// The rules by the file that has them: elements and shapes; products, layers and lookups.
 [[nodiscard]] RowRule shape_row_rule(Rows rows);
 [[nodiscard]] RowRule layer_row_rule(Rows rows);
 

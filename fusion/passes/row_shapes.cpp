@@ -88,7 +88,7 @@ std::int64_t elements_before(const Value& value, std::size_t dim) {
   return elements;
 }
 
-// In the order of elements all samples stand one behind another, so many times: before and after.
+// In the order of elements, all samples stand one behind another so many times, before the reshape and after it.
 Found reshaped(const RowsCall& call, std::size_t o) {
   const RowsInput input = call.tensors().front();
   const Value& output = call.output(o);

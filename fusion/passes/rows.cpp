@@ -65,7 +65,7 @@ class Proof {
     of_[static_cast<std::size_t>(id)] = written_.marked(id) ? DependsOn::kMore : depends_on;
   }
 
-  // What evaluation leaves out.
+  // Whether the call's writes are ones that evaluation leaves out.
   [[nodiscard]] bool ignored_write(const Node& node) const { return in_evaluation_ && by_batch_statistics(node); }
   [[nodiscard]] bool is_noise(const Node& node) const {
     return !is_number_op(node.op) && (draws(node) || by_batch_statistics(node)) &&
@@ -96,7 +96,7 @@ class Proof {
     return size < 0 ? DependsOn::kPlaces : DependsOn::kNothing;
   }
 
-  // As it is declared, where nothing tells better.
+  // Samples lie as the value declares, where nothing tells better.
   [[nodiscard]] DependsOn result_of(const Node& node, std::size_t o) {
     if (const auto at = sample_dim(value(node.outputs[o]))) at_[static_cast<std::size_t>(node.outputs[o])] = *at;
     if (is_number_op(node.op)) return number_of(node);

@@ -1,5 +1,5 @@
 #pragma once
-/// Which values of a training graph are computed by the same calls in the graph of its evaluation.
+/// Finds values of a training graph that the same calls compute in the graph of its evaluation.
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What ATen's own schemas say about a graph's calls: complete arguments, and which values share memory or are written.
+/// Reads ATen's own schemas of a graph's calls: complete arguments, and which values share memory or are written.
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -24,7 +24,7 @@ namespace hfta::fusion {
 /// naming the node for ops that a model may not use, and for ops and arguments that this LibTorch does not know.
 [[nodiscard]] Graph with_complete_arguments(Graph graph);
 
-/// What the op of a node is. Throws Error{kConfig} naming the node if a model may not use it.
+/// The traits of a node's op. Throws Error{kConfig} naming the node if a model may not use it.
 [[nodiscard]] const OpTraits& traits_of(const Node& node);
 
 /// Whether the op's schema has an argument of that name.
@@ -33,7 +33,7 @@ namespace hfta::fusion {
 /// The argument of that name of a node of with_complete_arguments; null if its op has none, or the name is "".
 [[nodiscard]] const Arg* find_argument(const Node& node, std::string_view name);
 [[nodiscard]] Arg* find_argument(Node& node, std::string_view name);
-/// The same. Throws Error{kConfig} naming the node if its op has none.
+/// The argument that find_argument() finds. Throws Error{kConfig} naming the node if its op has none.
 [[nodiscard]] const Arg& argument_of(const Node& node, std::string_view name);
 [[nodiscard]] Arg& argument_of(Node& node, std::string_view name);
 

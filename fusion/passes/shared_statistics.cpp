@@ -40,7 +40,7 @@ class SharedStatistics {
     out_.index.push_back(index);
   }
 
-  // Without gradients, as are all calls that lead to a buffer.
+  // Adds a call without gradients, as are all calls that lead to a buffer.
   void add(Node node, std::vector<ValueId> outputs, int index) {
     node.outputs = std::move(outputs);
     node.no_gradient = true;

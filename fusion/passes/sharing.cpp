@@ -61,7 +61,7 @@ Sharing sharing_of(const SpecializedGraph& reading, const std::vector<bool>& own
     if (owned[i]) mark(sharing.slotwise, graph.weights[i].value);
   }
   for (const ValueId id : graph.inputs) mark(sharing.from_data, id);
-  // What is written belongs to all who see that memory, before and after; so passes repeat until nothing changes.
+  // A value written belongs to all who see its memory, before and after; so passes repeat until nothing changes.
   const auto spread_over_sets = [&](std::vector<bool>& of) {
     std::vector<bool> sets(count, false);
     for (std::size_t id = 0; id < count; ++id) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Which values of a reading differ between slots, and which are shared: analyses, which change nothing.
+/// Analyses, which change nothing: which values of a reading differ between slots, and which are shared.
 
 #include <vector>
 
@@ -13,11 +13,11 @@ namespace hfta::fusion {
 
 /// Properties of a reading's values.
 struct Sharing {
-  std::vector<bool> slotwise;  ///< By value: tensors that each slot has its own of.
-  /// By value: computed after the slots part ways. Numbers and constants can be that without being slotwise.
+  std::vector<bool> slotwise;  ///< By value: whether each slot has a tensor of its own.
+  /// By value: whether it is computed after slots differ. Numbers and constants can be that without being slotwise.
   std::vector<bool> after_divergence;
-  std::vector<bool> from_data;  ///< By value: tensors that depend on the samples.
-  std::vector<bool> written;    ///< By value: some node writes its memory.
+  std::vector<bool> from_data;  ///< By value: whether the tensor depends on the samples.
+  std::vector<bool> written;    ///< By value: whether some node writes its memory.
 };
 
 [[nodiscard]] Sharing sharing_of(const SpecializedGraph& reading, const std::vector<bool>& owned);

@@ -27,7 +27,7 @@ enum class Purpose {
 /// One row of the list.
 struct Pass {
   const char* name;
-  const char* what;  ///< In one line, for the README and messages.
+  const char* what;  ///< Description in one line, for the README and messages.
   SpecializedGraph (*run)(SpecializedGraph);
   bool training;               ///< Whether it is run for either purpose of training,
   bool together;               ///< for slots that share what they can,
@@ -35,7 +35,7 @@ struct Pass {
   bool evaluation_of_its_own;  ///< for evaluation that the model brings.
 };
 
-/// In the order in which they are run.
+/// All passes, in the order in which they are run.
 [[nodiscard]] std::span<const Pass> passes();
 
 /// Called after each pass with its result.

@@ -10,7 +10,7 @@
 namespace hfta::fusion {
 namespace {
 
-// Of a repeated part; with fewer the pass that adds it costs more than its product.
+// Least channels of a repeated part: with fewer, the pass that adds it costs more than its product.
 constexpr std::int64_t kFewestChannels = 16;
 
 // Channels of a concatenation that go through one product.
@@ -75,7 +75,7 @@ class Splitter {
                         [&](const Node& node) { return own.any(written_by(node)); });
   }
 
-  // What the value is repeated from, if its channels are not and it is worth it for the product.
+  // The value that `id` repeats, if its channels are not repeated and splitting pays for the product.
   [[nodiscard]] std::optional<ValueId> source_of(ValueId id, std::size_t channels, const Node& product) const {
     const Node* repetition = made_by(id);
     if (repetition == nullptr || !repeats(*repetition)) return std::nullopt;
@@ -93,7 +93,7 @@ class Splitter {
     return elements_of(large, kSomeBatch) > elements_of(small, kSomeBatch) ? std::optional(source) : std::nullopt;
   }
 
-  // What the product at `i` is split into; nothing if it stays whole.
+  // The parts that the product at `i` is split into; none if it stays whole.
   [[nodiscard]] std::vector<Part> parts_of(std::size_t i) const {
     const Node& node = nodes()[i];
     const std::size_t channels = channels_from_end(node);
@@ -117,7 +117,7 @@ class Splitter {
     return parts_of(i, joined_values, sources);
   }
 
-  // The same of what is joined there; `sources`: of which each may be repeated.
+  // The parts of the product at `i` of the values `joined`; `sources`: what each of them may repeat.
   [[nodiscard]] std::vector<Part> parts_of(std::size_t i, const std::vector<ValueId>& joined,
                                            const std::vector<std::optional<ValueId>>& sources) const {
     const std::size_t channels = channels_from_end(nodes()[i]);

@@ -56,7 +56,7 @@ std::vector<bool> VertexCut::cheapest() {
   for (std::int64_t flow = augment(); flow > 0; flow = augment()) {
     if (flow > kNever / 2) return {};  // less what other paths took of the same edges
   }
-  // What still reaches the sink: the cut lies right in front of it.
+  // Vertices that still reach the sink: the cut lies right in front of them.
   std::vector<bool> reaches(of_.size(), false);
   std::deque<std::size_t> queue = {2 * count_ + 1};
   reaches[queue.front()] = true;

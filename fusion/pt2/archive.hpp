@@ -30,7 +30,7 @@ class Archive {
   /// Names of the members, without the folder that all of them lie in, in alphabetical order.
   [[nodiscard]] std::vector<std::string> members() const;
   [[nodiscard]] bool has(const std::string& member) const { return members_.contains(member); }
-  /// Its bytes and checksum as the directory has them.
+  /// The member's bytes and checksum, as the directory has them.
   [[nodiscard]] std::uint64_t size_of(const std::string& member) const;
   [[nodiscard]] std::uint32_t checksum_of(const std::string& member) const;
   /// The whole member, its checksum verified.

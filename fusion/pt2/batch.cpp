@@ -9,7 +9,7 @@
 namespace hfta::fusion::pt2 {
 namespace {
 
-// What torch writes for "no upper bound" where it writes a number at all.
+// Numbers from here on are what torch writes for "no upper bound", if it writes a number at all.
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 40;
 
 /// 0: no bound.

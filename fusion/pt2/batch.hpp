@@ -1,5 +1,5 @@
 #pragma once
-/// Which dimension of the inputs is the batch, and in what bounds.
+/// Finds the batch dimension of the inputs, and its bounds.
 
 #include <cstdint>
 #include <vector>
@@ -13,9 +13,9 @@ namespace hfta::fusion::pt2 {
 struct Batch {
   std::vector<ExportedTensor> inputs;
   Symbols symbols;
-  std::int64_t fixed = 0;     ///< As Graph::fixed_batch.
-  std::int64_t largest = 0;   ///< As Graph::largest_batch.
-  std::int64_t smallest = 0;  ///< As BatchLimits::smallest.
+  std::int64_t fixed = 0;     ///< See Graph::fixed_batch.
+  std::int64_t largest = 0;   ///< See Graph::largest_batch.
+  std::int64_t smallest = 0;  ///< See BatchLimits::smallest.
 };
 
 /// Dimension 0 of every input is the batch. Throws Error{kConfig}: inputs without dimensions, inputs that disagree.

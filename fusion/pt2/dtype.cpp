@@ -11,7 +11,7 @@ bool has_default_type(const Node& node) {
   return op != nullptr && op->default_type && node.outputs.size() == 1 && node.outputs[0] != kNoValue;
 }
 
-/// Of complex numbers whose parts are of that type.
+/// The type of complex numbers whose parts are of that type.
 DType complex_of(DType part) { return part == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64; }
 
 void say_dtype(Node& node, DType dtype) {

@@ -198,7 +198,7 @@ class Matcher {
   Graph& evaluation_;
   const Side& evaluated_;
   std::string where_;
-  std::map<std::string, std::size_t> index_;  ///< Of graph_.weights, by every name.
+  std::map<std::string, std::size_t> index_;  ///< Position in graph_.weights, by every name.
 };
 
 }  // namespace

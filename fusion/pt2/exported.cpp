@@ -33,7 +33,7 @@ struct ExportedModel::Impl {
   pt2::Parameters parameters;
   pt2::Translation translation;
 
-  /// With those outputs.
+  /// The graph with those outputs.
   [[nodiscard]] Graph graph_of(const std::vector<std::size_t>& outputs) const;
 };
 

@@ -99,7 +99,7 @@ class Starter {
              printable(weight.name), to_text(weight.model_shape()), printable(module), spread, printable(weight.name)));
   }
 
-  // What the innermost module that knows the weight draws it from, under any of its names.
+  // The distribution that the innermost module that knows the weight, under any of its names, draws it from.
   [[nodiscard]] std::optional<Init> own_init(const Weight& weight) const {
     std::vector<std::string> names = weight.tied;
     names.insert(names.begin(), weight.name);
@@ -119,7 +119,7 @@ class Starter {
     return init_within("", name, shape);
   }
 
-  // What `name` within the module of that path starts from; none: this kind of module does not say.
+  // The distribution that `name` within the module of that path starts from; none: the kind of module does not say.
   [[nodiscard]] std::optional<Init> init_within(const std::string& path, const std::string& name,
                                                 const Shape& shape) const {
     const OpTraits* op = traits_of_module(kind_of(path));

@@ -19,9 +19,9 @@ constexpr std::string_view kSize = ".size()[";
 
 /// The size of an input that `text` names at its beginning: L['x'].size()[0], L['args'][1].size()[2].
 struct Source {
-  std::string input;  ///< As its placeholder: "x", "args_1".
+  std::string input;  ///< Name of the input's placeholder: "x", "args_1".
   std::size_t dim = 0;
-  std::size_t length = 0;  ///< Of the text that says so.
+  std::size_t length = 0;  ///< Length of the text that says so.
 };
 
 std::optional<Source> source_at(std::string_view text) {
@@ -44,9 +44,9 @@ std::optional<Source> source_at(std::string_view text) {
   return source;
 }
 
-/// As a condition names it: "N", "(2*N)", "9".
+/// The size as a condition names it: "N", "(2*N)", "9".
 std::optional<std::string> size_of(const Source& source, const Batch& batch) {
-  if (source.dim == 0) return "N";  // of every input
+  if (source.dim == 0) return "N";  // dimension 0 of every input
   const auto input = std::find_if(batch.inputs.begin(), batch.inputs.end(),
                                   [&](const ExportedTensor& tensor) { return tensor.name == source.input; });
   if (input == batch.inputs.end() || source.dim >= input->shape.size()) return std::nullopt;

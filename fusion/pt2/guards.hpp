@@ -1,5 +1,5 @@
 #pragma once
-/// What torch.export took for granted about the sizes of inputs while it recorded the model.
+/// Assumptions about the sizes of inputs that torch.export made while it recorded the model.
 
 #include <string>
 #include <vector>

@@ -27,7 +27,7 @@ class Reader {
   [[nodiscard]] Reader operator[](const std::string& key) const;
   /// Whether it is an object with such a member that is not null.
   [[nodiscard]] bool has(const std::string& key) const;
-  /// The same piece, to be spoken of as standing at `place`.
+  /// This piece, with `place` in its messages.
   [[nodiscard]] Reader at(std::string place) const { return {*json_, std::move(place)}; }
 
   [[nodiscard]] std::int64_t integer() const;

@@ -1,5 +1,5 @@
 #pragma once
-/// What an import may change about a translated graph.
+/// Changes that an import may make to a translated graph.
 
 #include <map>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace hfta::fusion::pt2 {
 
-/// `to` wherever the model has its own float type `from`: weights, values and arguments.
+/// Sets `to` wherever the model has its own float type `from`: weights, values and arguments.
 void set_dtype(Graph& graph, DType from, DType to);
 
 /// Frozen matrices that the file has in 16 bits keep that type, and are widened where a product reads them, to the same
@@ -25,7 +25,7 @@ void freeze(Graph& graph, const std::vector<std::string>& patterns, const std::v
 /// Literals that match become hypers, in either graph. `evaluation` may be null.
 void bind(Graph& graph, Graph* evaluation, const std::vector<Binding>& bindings);
 
-/// What slots start from, as options.fresh and options.jitter have it; `classes` are those of the modules. Throws
+/// Sets what slots start from, by options.fresh and options.jitter; `classes` are those of the modules. Throws
 /// Error{kConfig} naming a parameter that cannot be drawn anew.
 void set_start(Graph& graph, const ImportOptions& options, const std::map<std::string, std::string>& classes);
 

@@ -16,8 +16,8 @@ using StoredWeights = std::map<std::string, StoredWeight>;
 struct Parameters {
   std::vector<Weight> weights;                        ///< In the model's order; `value` is kNoValue.
   std::map<std::string, std::size_t> by_placeholder;  ///< Index into `weights`; tied names lead to one.
-  std::map<std::string, std::size_t> buffers;         ///< The same by a buffer's name.
-  std::vector<std::string> names;                     ///< Of all parameters, used or not, tied names too.
+  std::map<std::string, std::size_t> buffers;         ///< Index into `weights`, by a buffer's name.
+  std::vector<std::string> names;                     ///< Names of all parameters, used or not, tied ones too.
   DType dtype = DType::kFloat32;                      ///< The float type that the model's parameters have.
   std::vector<StateEntry> state;
 };

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Init::Kind;
 
-constexpr double kChance = 3e-7;     // of refusing true draws, per test
+constexpr double kChance = 3e-7;     // chance of refusing true draws, per test
 constexpr double kDeviations = 5.1;  // what a normal number exceeds with that chance
 constexpr std::size_t kFew = 16;     // fewer fit almost anything
 
@@ -66,7 +66,7 @@ bool spread_fits(const Sample& sample, const Init& init) {
   }
   const bool uniform = init.kind == Kind::kUniform;
   const double mean = uniform ? 1.0 / 3 : kCutSecond, fourth = uniform ? 1.0 / 5 : kCutFourth;
-  // Of few bounded numbers the mean is less normal; then it is the distribution that is tested.
+  // The mean of few bounded numbers is less normal, so that it is not tested.
   return n < 64 || std::abs(square - mean) <= kDeviations * std::sqrt((fourth - mean * mean) / n);
 }
 
@@ -221,7 +221,7 @@ Sample sample_of(const StoredTensor& tensor, int zero_row) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (left_out(i)) continue;
     const double value = values[i];
-    if (std::isnan(value)) sample.largest = std::numeric_limits<double>::infinity();  // of no scheme, and not to sort
+    if (std::isnan(value)) sample.largest = std::numeric_limits<double>::infinity();  // fits no scheme
     if (std::isnan(value)) continue;
     if (!set && value != 0) set = value;
     sample.constant = sample.constant && (value == 0 || value == *set);

@@ -1,5 +1,5 @@
 #pragma once
-/// What distribution a tensor's values were drawn from, told from the values.
+/// Recognises the distribution that a tensor's values were drawn from.
 
 #include <optional>
 #include <span>
@@ -13,9 +13,9 @@ namespace hfta::fusion::pt2 {
 struct Sample {
   Shape shape;
   std::vector<double> values;  ///< Sorted; at most kMost.
-  double largest = 0;          ///< Absolute value, of all.
+  double largest = 0;          ///< Largest absolute value of all.
   bool constant = false;       ///< Every one is 0 or one other number: zeros, ones, an identity.
-  double rounding = 1e-5;      ///< Relative, of numbers of the tensor's type.
+  double rounding = 1e-5;      ///< Relative rounding error of the tensor's type.
   bool complex = false;        ///< `values` are real and imaginary parts.
   static constexpr std::size_t kMost = 1 << 16;
 };

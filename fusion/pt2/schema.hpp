@@ -45,7 +45,7 @@ struct NodeRecord {
   std::vector<std::pair<std::string, Tagged>> inputs;
   std::vector<Tagged> outputs;
   std::vector<ModuleEntry> modules;  ///< Outermost first.
-  std::string path;                  ///< Of the innermost; "(model)" for the model itself.
+  std::string path;                  ///< Path of the innermost; "(model)" for the model itself.
   std::string where;                 ///< "model.py:12"; "" if the archive does not say.
   std::string place;                 ///< "model.pt2: model.py:12: layers.3 (torch.ops.aten.add.Tensor)", for messages.
 };
@@ -61,7 +61,7 @@ struct NodeRecord {
 /// A leaf of what a model returns; None and numbers are leaves, too.
 struct Leaf {
   std::string name;          ///< "logits", "0", "aux.1"
-  std::size_t position = 0;  ///< Among what the model returns, each of which may hold several leaves.
+  std::size_t position = 0;  ///< Position among the model's results, each of which may hold several leaves.
 };
 
 /// The leaves of an output treespec; `fields` names those of named tuples.

@@ -83,7 +83,7 @@ Maybe power(const Fraction& a, const Fraction& exponent) {
 using Binary = Maybe (*)(const Fraction&, const Fraction&);
 using Unary = Maybe (*)(const Maybe&);
 
-/// What takes any number of arguments, or two of them.
+/// The function of that name that takes any number of arguments, or two if `args` is 2.
 Binary binary_of(const std::string& name, std::size_t args) {
   if (name == "Add") return added;
   if (name == "Mul") return multiplied;

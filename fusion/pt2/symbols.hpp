@@ -21,9 +21,9 @@ class Symbols {
  public:
   /// The symbol stands for N.
   void add_batch(const std::string& symbol) { batch_.insert(symbol); }
-  /// Its value at export, for what cannot be said in N alone.
+  /// The symbol's value at export, for sizes that cannot be said in N alone.
   void add_hint(const std::string& symbol, std::int64_t value) { hints_.try_emplace(symbol, value); }
-  /// As Value::shape has it: the number, -k for k*N, or the value at export.
+  /// The size as Value::shape has it: the number, -k for k*N, or the value at export.
   [[nodiscard]] std::int64_t size(const SymInt& size) const;
   /// Throws Error{kConfig} at `json`'s place: negative sizes, and products beyond what a machine can address.
   [[nodiscard]] Shape shape(const std::vector<SymInt>& sizes, const Reader& json) const;

@@ -117,7 +117,7 @@ class Translator {
                                   meta.dtype == stored.dtype ? "" : fmt::format(", {}", name_of(meta.dtype))));
   }
 
-  // What ops read: the weight, or the complex numbers that it holds as pairs.
+  // The value that ops read: the weight, or the complex numbers that it holds as pairs.
   ValueId weight_value(std::size_t index) {
     if (read_values_[index] != kNoValue) return read_values_[index];
     const Weight& weight = parameters_.weights[index];
@@ -341,8 +341,8 @@ class Translator {
   const Parameters& parameters_;
   const Batch& batch_;
   std::vector<ValueId> weight_values_;  ///< By weight; kNoValue: nothing has read it yet.
-  std::vector<ValueId> read_values_;    ///< What ops read in its place.
-  std::string where_;                   ///< Of the node at hand.
+  std::vector<ValueId> read_values_;    ///< By weight: the value that ops read in its place.
+  std::string where_;                   ///< Source line of the node at hand.
   Translation out_;
 };
 

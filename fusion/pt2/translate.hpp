@@ -1,5 +1,5 @@
 #pragma once
-/// From the nodes of an exported graph to ATen calls.
+/// Translates the nodes of an exported graph to ATen calls.
 
 #include <map>
 #include <string>
@@ -13,8 +13,8 @@ namespace hfta::fusion::pt2 {
 struct Translation {
   Graph graph;  ///< Float types as exported; `output` is the first.
   std::vector<ExportedTensor> outputs;
-  std::vector<ValueId> output_values;          ///< Of `outputs`.
-  std::map<std::string, std::string> classes;  ///< Of modules by their path: "torch.nn.modules.linear.Linear".
+  std::vector<ValueId> output_values;          ///< The values of `outputs`.
+  std::map<std::string, std::string> classes;  ///< Classes of modules by path: "torch.nn.modules.linear.Linear".
 };
 
 /// Throws Error{kConfig}: ops that a Graph has no word for, control flow, sizes that depend on data; each with the line

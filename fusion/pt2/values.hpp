@@ -14,7 +14,7 @@ class Values {
   [[nodiscard]] std::int64_t size() const {
     return elements_of(tensor_.shape, 1) * (is_complex(tensor_.dtype) ? 2 : 1);
   }
-  /// As float64, from any type of floats; 0 of others.
+  /// Number i as float64, from any type of floats; 0 for other types.
   [[nodiscard]] double operator[](std::int64_t i) const;
 
  private:

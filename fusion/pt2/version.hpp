@@ -1,5 +1,5 @@
 #pragma once
-/// Which archives are read.
+/// Checks that an archive is of a kind and version that is read.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What a user of an exported model should know before training it.
+/// Warnings that a user should read before training an exported model.
 
 #include <string>
 #include <vector>

@@ -24,7 +24,7 @@ struct Entry {
   Shape strides;
   std::int64_t offset = 0;
   bool requires_grad = false;
-  std::uint64_t bytes = 0;    ///< Of the contiguous tensor.
+  std::uint64_t bytes = 0;    ///< Size of the contiguous tensor.
   std::uint64_t reaches = 0;  ///< Elements of the storage up to its last one.
 };
 

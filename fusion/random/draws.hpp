@@ -10,15 +10,15 @@
 
 namespace hfta::fusion {
 
-/// What a slot's counted randomness depends on.
+/// Numbers that a slot's counted randomness depends on.
 struct SlotRandom {
-  std::uint64_t key = 0;   ///< Of (study seed, trial).
+  std::uint64_t key = 0;   ///< Key of (study seed, trial).
   std::uint64_t step = 0;  ///< Steps the trial has trained.
   /// Samples that the values drawn for have, and how many samples of the step's batch are before them, where another
   /// rank has those (fusion/collectives.hpp).
   std::uint64_t samples = 1, earlier = 0;
 
-  /// Of a value with samples along its first dimension, n elements here: how many of the batch's are before them.
+  /// Elements of the whole batch's value before its n elements here; samples are the value's first dimension.
   [[nodiscard]] std::size_t elements_before(std::size_t n) const { return n / samples * earlier; }
 };
 
@@ -31,7 +31,7 @@ struct SlotRandom {
 void fill_dropout_mask(float* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 
-/// The same u_i themselves, uniform in [0, 1): 32 bits in double, 24 in float.
+/// The u_i of fill_dropout_mask(), uniform in [0, 1): 32 bits in double, 24 in float.
 void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 

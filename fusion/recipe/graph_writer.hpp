@@ -33,7 +33,7 @@ class GraphWriter {
   ValueId call(const std::string& op, std::vector<Arg> args, Shape shape) {
     return call(op, std::move(args), std::move(shape), dtype_);
   }
-  /// Element by element: of the first argument's shape.
+  /// A pointwise call, whose result has the first argument's shape.
   ValueId map(const std::string& op, std::vector<Arg> args) {
     Shape same = shape(std::get<ValueId>(args.front()));  // before the arguments move
     return call(op, std::move(args), std::move(same));

@@ -11,7 +11,7 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr std::int64_t kIgnored = -100;  // by default, as in torch.nn.functional.cross_entropy
+constexpr std::int64_t kIgnored = -100;  // the default of torch.nn.functional.cross_entropy
 
 // The call that computed the value, which may have been cast or given other dimensions since; null if none did.
 const Node* computed_by(const Graph& graph, ValueId value) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What a model's own mean loss was divided by.
+/// Finds the divisor of a model's own mean loss.
 
 #include "fusion/recipe/graph_writer.hpp"
 

@@ -19,7 +19,7 @@ namespace {
               fmt::format("model: found output '{}' {}, wanted {}", output.name, to_text(output.shape), wanted));
 }
 
-// What losses and metrics take.
+// Checks that outputs are real numbers, which losses and metrics take.
 void check_real(const Graph& model) {
   for (const ValueId id : model.outputs) {
     const Value& output = model.values[static_cast<std::size_t>(id)];
@@ -71,7 +71,7 @@ ValueId with_classes_second(GraphWriter& graph, ValueId output) {
   return graph.call("permute", {output, order}, permuted);
 }
 
-// What an evaluation would find only after an epoch.
+// Finds faults that an evaluation would find only after an epoch.
 void check_metrics(const Recipe& recipe, const Shape& output) {
   const std::optional<OutputKind> kind = info_of(recipe.loss).output;
   if (!kind || *kind == OutputKind::kValue || output.size() < 2) return;
@@ -176,7 +176,7 @@ void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
 
 void give_only(Graph& graph, std::size_t count) { graph.outputs.resize(std::min(graph.outputs.size(), count)); }
 
-// What evaluation gives: the first `count` outputs, as the others are losses of later phases, and behind the loss its
+// Sets evaluation's outputs: the first `count`, as the others are losses of later phases, and behind the loss its
 // weight, where no output is that and the graph tells it.
 void give_evaluated(Graph& graph, const Recipe& recipe, std::size_t count) {
   give_only(graph, count);

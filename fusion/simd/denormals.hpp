@@ -56,10 +56,10 @@ class DenormalMode::Assumed {
 #endif
 };
 
-/// Processors compute with them about a hundred times slower, and optimizer states decay into them. What is lost is
+/// Processors compute with denormals a hundred times slower, and optimizer states decay into them. What is lost is
 /// below 1e-37.
 using FlushDenormals = Denormals<true>;
-/// For conversions that are exact.
+/// Keeps denormal numbers, for conversions that are exact.
 using KeepDenormals = Denormals<false>;
 
 }  // namespace hfta::fusion::simd

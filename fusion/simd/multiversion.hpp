@@ -20,7 +20,7 @@ enum class InstructionSet {
 /// machine can pretend to be an older one). Read once per process. Throws Error (kConfig) where the variable is no
 /// name of a level.
 [[nodiscard]] InstructionSet instruction_set();
-/// What HFTA_INSTRUCTION_SET names, for libraries that look at the CPU themselves; nothing where it is not set.
+/// The level of HFTA_INSTRUCTION_SET, for libraries that look at the CPU themselves; nothing where it is not set.
 [[nodiscard]] std::optional<InstructionSet> instruction_set_limit();
 
 /// The width of a level's vector registers, for kernels that are written with vectors (vector.hpp).

@@ -34,7 +34,7 @@ struct Lanes {
   typedef T Part __attribute__((vector_size(kBytes)));
   typedef Whole Wholes __attribute__((vector_size(kBytes)));
   // NOLINTEND(modernize-use-using)
-  static constexpr std::size_t kWidth = kBytes / sizeof(T);  // of a part
+  static constexpr std::size_t kWidth = kBytes / sizeof(T);  // elements of a part
   static constexpr std::size_t kParts = kLanes / kWidth;
 
   Part part[kParts] = {};
@@ -195,7 +195,7 @@ inline __attribute__((always_inline)) typename V::Element sum_of(const typename 
       n, [row](auto at) __attribute__((always_inline)) { return at(row); });
 }
 
-/// Of n > 0 elements; a NaN need not be found.
+/// The largest of n > 0 elements; a NaN need not be found.
 template <typename V>
 inline __attribute__((always_inline)) typename V::Element largest_of(const typename V::Element* row, std::int64_t n) {
   using Part = typename V::Part;

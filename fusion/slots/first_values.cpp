@@ -40,7 +40,7 @@ double draw(const Init& init, CountedRandom& random) {
   return 0;
 }
 
-// As torch.nn.init.orthogonal_: rows or columns of [size 0, the rest], whichever are fewer, at right angles.
+// torch.nn.init.orthogonal_: rows or columns of [size 0, the rest], whichever are fewer, at right angles.
 at::Tensor orthogonal(const at::Tensor& normal, double gain) {
   const at::Tensor matrix = normal.reshape({normal.size(0), -1});
   const bool wide = matrix.size(0) < matrix.size(1);
@@ -55,7 +55,7 @@ at::Tensor jittered(const Weight& weight, const at::Tensor& normal) {
   return values + normal * (values.std() * weight.init.scale);
 }
 
-// Of the dimension that is padded, how much the slot uses.
+// Size of the padded dimension that the slot uses.
 std::int64_t used_size(const Weight& weight, std::span<const double> hypers) {
   const auto used = static_cast<std::size_t>(weight.padding->used.index);
   const std::int64_t whole = weight.shape.at(weight.padding->dim);

@@ -32,7 +32,7 @@ at::Tensor SampleArray::taken(const at::Tensor& rows) const {
   return rows.scalar_type() == type_ ? rows : rows.to(type_);
 }
 
-// What a field is gathered as: the type taken, or, where no loops are compiled for that, what its numbers stand for.
+// The type that a field is gathered as: the type taken, or, if no loops are compiled for that, the field's own.
 DType SampleArray::gathered_type() const {
   const bool floating = is_floating(field_.dtype());
   if (floating && type_ == at::kFloat) return DType::kFloat32;

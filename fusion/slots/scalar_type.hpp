@@ -1,5 +1,5 @@
 #pragma once
-/// A DType as ATen has it.
+/// Conversion between DType and ATen's ScalarType.
 
 #include <c10/core/ScalarType.h>
 
@@ -9,9 +9,9 @@
 
 namespace hfta::fusion {
 
-/// ATen's name for it.
+/// ATen's type for `dtype`.
 [[nodiscard]] at::ScalarType scalar_type(DType dtype);
-/// The other way; nothing for a type that graphs do not have.
+/// The DType of an ATen type; nothing for a type that graphs do not have.
 [[nodiscard]] std::optional<DType> dtype_of(at::ScalarType type);
 
 }  // namespace hfta::fusion

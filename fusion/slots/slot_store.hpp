@@ -17,7 +17,7 @@
 
 namespace hfta::fusion {
 
-/// What an optimizer trains.
+/// Weights that an optimizer trains.
 struct Trained {
   OptimizerKind optimizer;
   std::vector<bool> weights;  ///< By Graph::weights.
@@ -57,7 +57,7 @@ class SlotStore {
   /// left out.
   [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters,
                                             bool between_steps) const;
-  /// What save() would give if all weights were held, from what it gave at each of the stages.
+  /// The bytes that save() would give if all weights were held, from the bytes that it gave at each of the stages.
   [[nodiscard]] std::vector<std::byte> joined(std::span<const std::vector<std::byte>> parts) const;
   /// Row b from save()'s bytes, of all weights; returns the counters. Sums of gradients that were left out are zero.
   /// Throws Error{kStorage}, row b untouched, if they do not fit.
@@ -70,9 +70,9 @@ class SlotStore {
 
  private:
   struct Named {
-    std::string name;  ///< In a saved slot.
+    std::string name;  ///< Name in a saved slot.
     DType dtype;
-    Shape shape;        ///< Of one slot.
+    Shape shape;        ///< Shape of one slot's part.
     at::Tensor tensor;  ///< Undefined where it is not held.
   };
   [[nodiscard]] bool held(std::size_t i) const { return held_.empty() || held_[i]; }

@@ -55,7 +55,7 @@ class Team {
   void serve(int thread);
   void end();
 
-  // What is left of the work, [first, last) as two halves; nothing where they are equal, the end of the team where
+  // The work that is left, [first, last) as two halves; nothing where they are equal, the end of the team where
   // first is above last. Whoever changes it by a compare-and-swap owns the stretch that is gone. That the work may be
   // another one by then, with as much left, does no harm: what is read of the work is read behind the swap.
   alignas(64) std::atomic<std::uint32_t> left_ = 0;
@@ -100,7 +100,7 @@ struct Stretches {
 
 /// Work that a stretch holds at least, in elements that a simple loop reads and writes.
 inline constexpr std::int64_t kStretchElements = 16384;
-/// The same of products, in multiplications.
+/// Work that a stretch of products holds at least, in multiplications.
 inline constexpr std::int64_t kStretchProducts = 262144;
 
 /// Stretches of whole multiples of `unit` items, each of which has `each` elements.

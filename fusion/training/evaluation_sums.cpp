@@ -50,7 +50,7 @@ void EvaluationSums::add_terms(const Outputs& batch) {
     const at::Tensor& value = batch.terms[i];
     const at::Tensor sum = per_slot(value);
     accumulate(terms_[i].sum, sum);
-    if (value.dim() > 1) {  // of every sample or element
+    if (value.dim() > 1) {  // a value of every sample or element
       accumulate(terms_[i].weighted, sum);
       accumulate(terms_[i].weight, at::full_like(sum, static_cast<double>(value.numel() / value.size(0))));
       continue;

@@ -1,5 +1,5 @@
 #pragma once
-/// From the outputs of evaluation, batch by batch, to the metrics of a whole set.
+/// Sums outputs of evaluation, batch by batch, up to the metrics of a whole set.
 
 #include <ATen/core/Tensor.h>
 
@@ -27,7 +27,7 @@ class EvaluationSums {
   [[nodiscard]] std::vector<std::map<std::string, double>> result() const;
 
  private:
-  /// What add() sums of a batch: [c, ...] in float64.
+  /// Tensors of a batch that add() sums: [c, ...] in float64.
   struct Outputs {
     std::vector<at::Tensor> terms;
     at::Tensor loss, weight;  ///< No weight: the samples count alike.

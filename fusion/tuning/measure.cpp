@@ -28,17 +28,17 @@ std::int64_t waves(const Lowering& lowering, int width) {
 // Epochs run a chunk's steps one after another, so short ones are timed many at a time: waking a thread would cost as
 // much as the step.
 constexpr int kRepeats = 3;
-constexpr int kWarmUps = 3;  // on a GPU, behind the first
+constexpr int kWarmUps = 3;  // steps on a GPU after the first
 int steps_at_a_time(double wave_seconds) {
   return static_cast<int>(std::clamp(2e-3 / std::max(wave_seconds, 1e-9), 1.0, 32.0));
 }
 
-// What timing a candidate of that speed costs: two to begin with, and the repeats.
+// Cost of timing a candidate of that speed: two waves to begin with, and the repeats.
 double seconds_to_time(double wave_seconds) { return wave_seconds * (2 + kRepeats * steps_at_a_time(wave_seconds)); }
 
 constexpr double kClose = 2;  // times as slow as the fastest: what noise may have done
-// Of graphs of the same ops: the first candidate takes at most so many times as long for one as for the other; and a
-// way is so many times as slow as the fastest that it loses for both.
+// Graphs of the same ops are alike if the first candidate takes at most kAlike times as long for one as for another. A
+// way that is kClearly times as slow as the fastest for one loses for both.
 constexpr double kAlike = 2, kClearly = 1.25;
 
 // Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.

@@ -6,7 +6,7 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr double kMostGain = 2;  // of a doubling: all that slots do is shared
+constexpr double kMostGain = 2;  // most that a doubling gains: all that slots do is shared
 constexpr double kGain = 1.03;   // less is noise
 constexpr double kNoise = 1.25;  // what timings may be wrong by
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Which chunks of growing width are worth timing.
+/// Decides which chunks of growing width are worth timing.
 
 #include <limits>
 
@@ -10,7 +10,7 @@ namespace hfta::fusion {
 /// with the slowest of these.
 class Widening {
  public:
-  /// Of the widest array that will be opened.
+  /// `width`: slots of the widest array that will be opened.
   explicit Widening(int width) : width_(width) {}
 
   /// A candidate takes so many seconds for a slot's step in an array of that width.
@@ -23,7 +23,7 @@ class Widening {
 
  private:
   int width_;
-  int chunk_ = 0;  ///< Of the candidate before.
+  int chunk_ = 0;  ///< Width of the previous candidate's chunks.
   double seconds_ = 0, gain_ = 2;
   int in_vain_ = 0;
   double fastest_ = std::numeric_limits<double>::infinity();

@@ -30,16 +30,16 @@ inline constexpr std::size_t kParts = 5;
 
 /// Natural logarithms, so that all are positive.
 struct CurveHyperparameters {
-  Vector log_lengths;           ///< Of each dimension of configurations.
-  double log_epoch_length = 0;  ///< In units of the logarithm of epochs.
+  Vector log_lengths;           ///< Length scale of each dimension of configurations.
+  double log_epoch_length = 0;  ///< Length scale along the logarithm of epochs.
   std::array<double, kParts> log_variances{};
   double log_noise = 0;
 };
 
-/// Values of trials after epochs: where they are.
+/// The points of values on learning curves: configuration, epoch and trial of each.
 struct CurvePoints {
-  Matrix x;                ///< Of the configurations, a row for each point.
-  Vector epochs;           ///< From 1 on.
+  Matrix x;                ///< Configurations, a row for each point.
+  Vector epochs;           ///< Numbers of epochs, from 1 on.
   std::vector<int> trial;  ///< Points of one trial have one number; kNoTrial: of a trial that has not begun.
   [[nodiscard]] Eigen::Index size() const { return epochs.size(); }
 };
@@ -50,17 +50,17 @@ class CurveKernel {
   CurveKernel(const Inputs& inputs, const CurveHyperparameters& hyper);
   /// Covariances of every point of a with every point of b.
   [[nodiscard]] Matrix between(const CurvePoints& a, const CurvePoints& b) const;
-  /// Of a point with itself.
+  /// The covariance of a point with itself.
   [[nodiscard]] double variance() const;
 
  private:
-  gp::Kernel configurations_;  ///< Of variance 1.
+  gp::Kernel configurations_;  ///< The kernel M over configurations, of variance 1.
   double epoch_weight_;        ///< 1 / l^2
   std::array<double, kParts> variances_{};
 };
 
-/// What the covariances of the points `points` among themselves need, kept from one choice of hyperparameters to the
-/// next.
+/// Distances between the points `points`, for the covariances among them; kept from one choice of hyperparameters to
+/// the next.
 class CurveDistances {
  public:
   CurveDistances(const Inputs& inputs, const CurvePoints& points);

@@ -11,7 +11,7 @@ namespace {
 using Eigen::Index;
 
 // Normal distributions of the logarithms, and how far from their means fit() looks, in deviations. Those of lengths are
-// gp's. Of the variances those come first that most curves show: a level that follows from the configuration, and a
+// gp's. The variances are largest for what most curves show: a level that follows from the configuration, and a
 // curve that all have in common.
 constexpr double kLengthOfCube = 0.2, kLengthDeviation = 0.3;
 constexpr double kLogEpochLength = 0, kEpochLengthDeviation = 0.5;
@@ -19,7 +19,7 @@ constexpr std::array<double, kParts> kLogVariances = {0, -1, -3, -0.5, -5};
 constexpr double kVarianceDeviation = 1;
 constexpr double kLogNoise = -5, kNoiseDeviation = 1.5;
 constexpr double kReach = 4;
-constexpr double kLeastNoise = 1e-6;  // of variance 1: keeps the matrix invertible
+constexpr double kLeastNoise = 1e-6;  // as a share of the values' variance 1: keeps the matrix invertible
 constexpr int kEvaluations = 20;
 
 struct Prior {
@@ -96,7 +96,7 @@ CurveForecast::CurveForecast(const Inputs& inputs, const CurveHyperparameters& h
   variances_ = (kernel_.variance() - half_.colwise().squaredNorm().array()).transpose();
 }
 
-// One more row of the factors.
+// Adds a row to the factors.
 void CurveForecast::believe(Index wanted) {
   const CurvePoints one{
       wanted_.x.row(wanted), wanted_.epochs.segment(wanted, 1), {wanted_.trial[static_cast<std::size_t>(wanted)]}};

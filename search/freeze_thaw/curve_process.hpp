@@ -14,7 +14,7 @@ namespace hfta::search::freeze_thaw {
 [[nodiscard]] double negative_log_posterior(const Inputs& inputs, const CurvePoints& points, const Vector& y,
                                             const Vector& at, Vector& gradient);
 
-/// What values at `wanted` points will be, given those at `known` points; and given that some of the wanted ones are
+/// A forecast of values at `wanted` points, given those at `known` points; and given that some of the wanted ones are
 /// known, too, without saying their values: these count as what is expected of them, so that only variances change
 /// (the "kriging believer" of Ginsbourger, Le Riche and Carraro, 2010).
 class CurveForecast {
@@ -23,12 +23,12 @@ class CurveForecast {
                 CurvePoints wanted);
 
   [[nodiscard]] const Vector& means() const { return means_; }
-  /// Of the curves, without noise.
+  /// Variances of the curves, without noise.
   [[nodiscard]] const Vector& variances() const { return variances_; }
   [[nodiscard]] double noise() const { return noise_; }
   /// The least of what the curves are expected to be at the known points, without the noise that values have there.
   [[nodiscard]] double least_known() const { return least_known_; }
-  /// One of the wanted values will be known. In time (known + believed) x wanted.
+  /// Counts one of the wanted values as known. Takes time (known + believed) x wanted.
   void believe(Eigen::Index wanted);
 
  private:

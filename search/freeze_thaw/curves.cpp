@@ -16,7 +16,7 @@ using Eigen::Index;
 
 constexpr std::size_t kEarliest = 10;  // trials that tell which values are usual
 
-// From dense to sparse: which epochs of a trial are seen.
+// Which epochs of a trial are seen, from dense to sparse.
 enum class Density { kMany, kThree, kTwo };
 
 int best_epoch(const Curve& curve) {
@@ -38,7 +38,7 @@ std::size_t count(const std::vector<const Curve*>& curves, Density density) {
                          [&](std::size_t sum, const Curve* curve) { return sum + epochs_of(*curve, density).size(); });
 }
 
-// The best half of `most`, and of the rest every so many, in the order that they had.
+// At most `most` curves, in order: the best make up half of them, the others are evenly spaced among the rest.
 std::vector<const Curve*> some_of(std::vector<const Curve*> curves, std::size_t most) {
   if (curves.size() <= most) return curves;
   std::vector<std::size_t> order(curves.size());

@@ -1,5 +1,5 @@
 #pragma once
-/// Who gets the slots: of all candidates those that promise most, by what their curves are forecast to come to.
+/// Deals the slots to the candidates that promise most, by what their curves are forecast to come to.
 /// Internal to freeze_thaw.
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Pick {
   Vector x;              ///< Its configuration.
 };
 
-/// What picks are made of.
+/// How many picks are wanted, and how many of them may or must be new.
 struct Request {
   int slots = 1;      ///< Picks, or fewer where there is nothing to pick.
   int room = 0;       ///< The most of them that may be new.
@@ -33,7 +33,7 @@ struct Request {
 /// Trials that wait, then new configurations: first the next ones of a sequence that fills the space, then others.
 struct Candidates {
   std::vector<Pick> picks;
-  std::vector<int> epochs;  ///< That each has trained.
+  std::vector<int> epochs;  ///< Epochs that each has trained.
   std::size_t waiting = 0, sequence = 0;
 
   [[nodiscard]] std::size_t size() const { return picks.size(); }
@@ -52,14 +52,14 @@ struct Candidates {
 /// section 3.2). That is right if forecasts are. The slots between are dealt to the stages in turn, each to the one of
 /// its stage that promises most, so that there are curves of all lengths to forecast from, however wrong forecasts are.
 ///
-/// Of new configurations `random_percent` are not picked by what they promise: they are the next of the sequence.
+/// `random_percent` of the new configurations are not picked by what they promise: they are next in the sequence.
 class Dealer {
  public:
-  /// `forecast`: of the candidates' last epochs. `feasible`: added to the logarithm of what each promises.
+  /// `forecast`: values of the candidates' last epochs. `feasible`: added to the logarithm of what each promises.
   Dealer(Candidates candidates, CurveForecast forecast, Vector feasible, const FreezeThawOptions& options,
          const CountedRandom& random);
 
-  /// `number`: of the first slot, where slots are numbered through the study. REQUIRES that it was not called before.
+  /// `number`: the first slot's, where slots are numbered through the study. REQUIRES that it was not called before.
   [[nodiscard]] std::vector<Pick> deal(std::uint64_t number, const Request& request);
 
  private:
@@ -68,7 +68,7 @@ class Dealer {
   [[nodiscard]] Choice of_stage(int stage, bool new_ones);
   [[nodiscard]] Choice most_per_epoch(bool new_ones);
   [[nodiscard]] Choice new_one();
-  /// The candidate of [first, last) for which `worth` is largest; those that `worth` does not want are nullopt.
+  /// The candidate of [first, last) with the largest `worth`; `worth` gives nullopt for those to be left out.
   template <typename Worth>
   [[nodiscard]] Choice best_of(std::size_t first, std::size_t last, Worth worth) const;
   [[nodiscard]] double promise(std::size_t i) const;

@@ -18,11 +18,11 @@ namespace {
 
 using Eigen::Index;
 
-constexpr std::size_t kMostObserved = 160;  // values that forecasts follow from,
-constexpr std::size_t kMostFitted = 80;     // and hyperparameters
+constexpr std::size_t kMostObserved = 160;  // values that forecasts are made from
+constexpr std::size_t kMostFitted = 80;     // values that hyperparameters are fitted to
 constexpr std::size_t kMostTried = 60;      // trials that tell where others fail
-constexpr std::size_t kCube = 192;          // new configurations that are weighed: of the whole space,
-constexpr std::size_t kGood = 6;            // and around the best trials
+constexpr std::size_t kCube = 192;          // new configurations of the whole space that are weighed
+constexpr std::size_t kGood = 6;            // best trials, around which further ones are weighed
 
 std::uint64_t values_in(const std::vector<Curve>& curves) {
   return std::accumulate(curves.begin(), curves.end(), std::uint64_t{0},
@@ -84,9 +84,9 @@ bool Planner::is_like(const Vector& a, const Vector& b) const {
   return std::all_of(splitting_.begin(), splitting_.end(), [&](Index i) { return a[i] == b[i]; });
 }
 
-// One sequence through the whole study, as its points keep away from each other: those that no trial has. A trial that
-// had to share splitting parameters with others has the rest of its point, which tells of continuous parameters which
-// point that was. The sequence goes on where that of the first trials ends (make_sobol()), unless the space has
+// The next points of the study's one sequence (its points keep away from each other) that no trial has. A trial that
+// had to share splitting parameters with others keeps the rest of its point, so that its continuous parameters tell
+// which point it was. The sequence goes on where that of the first trials ends (make_sobol()), unless the space has
 // parameters that are no inputs.
 std::vector<Vector> Planner::next_in_sequence(const std::vector<Curve>& curves) const {
   constexpr double kSame = 1e-9;
@@ -106,7 +106,7 @@ std::vector<Vector> Planner::next_in_sequence(const std::vector<Curve>& curves) 
   };
   const SobolPoints sequence(static_cast<std::size_t>(inputs_.size()), seed_, Stream::kSobol);
   std::vector<Vector> next;
-  // In a finite space points repeat configurations: all of it may have been tried.
+  // Points of a finite space repeat configurations, and all of them may have been tried.
   const std::size_t most = curves.size() + 4 * kCube;
   for (std::size_t first = 0; first < most && next.size() < kCube; first += kRun) {
     for (const std::vector<double>& point : sequence.points(first, kRun)) {
@@ -164,7 +164,7 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
   };
   std::vector<Pick> picks = picks_like(nullptr);
   if (splitting_.empty() || picks.empty()) return picks;
-  // Slots train one kind of trial at a time: by chance that of one of the picks, so that in the long run each kind gets
+  // Slots train one kind of trial at a time: that of a pick chosen at random, so that in the long run each kind gets
   // its share.
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 2);
   const auto slots = static_cast<std::size_t>(std::max(request.slots, 1));

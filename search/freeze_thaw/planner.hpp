@@ -1,5 +1,5 @@
 #pragma once
-/// Which trials get the slots next: those that promise most, new ones included. Internal to freeze_thaw.
+/// Chooses the trials that get the slots next: those that promise most, new ones included. Internal to freeze_thaw.
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace hfta::search::freeze_thaw {
 
-/// Whether so many trials have shown a value that forecasts are made of them.
+/// Whether enough trials have shown a value for forecasts to be made.
 [[nodiscard]] bool has_begun(const std::vector<Curve>& curves, const FreezeThawOptions& options);
 
 /// Not thread-safe. Decisions are functions of the arguments, the space, the seed and the options.
@@ -41,7 +41,7 @@ class Planner {
 
   trials::Space space_;
   Inputs inputs_;
-  std::vector<Eigen::Index> splitting_;  ///< Dimensions.
+  std::vector<Eigen::Index> splitting_;  ///< Dimensions of the parameters that slots have to share.
   std::uint64_t seed_;
   FreezeThawOptions options_;
 };

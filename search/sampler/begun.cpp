@@ -63,7 +63,7 @@ class Warm final : public Sampler {
 
 }  // namespace
 
-// Numbers below 0 are of no trial: no point shares its random numbers with an enqueued trial.
+// Numbers below 0 belong to no trial: no point shares its random numbers with an enqueued trial.
 Params completed_point(const trials::Space& space, const Params& point, std::uint64_t seed, int index,
                        const std::vector<Constraint>& constraints, std::string& problem) {
   Completion completion = complete(space, point, seed, -1 - index, constraints);

@@ -13,7 +13,7 @@ namespace {
 
 using trials::Params;
 
-constexpr std::uint64_t kOwnNumbers = 1;  // of Stream::kTpe, beside TPE's own
+constexpr std::uint64_t kOwnNumbers = 1;  // sub-item of Stream::kTpe, distinct from TPE's own
 
 class Bohb final : public Sampler {
  public:
@@ -48,7 +48,7 @@ class Bohb final : public Sampler {
     std::size_t reached = 0;     // how many of them have not failed
   };
 
-  // Who is finite at a budget ranks there; who has failed by then is worse than all others.
+  // Ranks the trials with a finite value at a budget; trials that failed by then rank below all others.
   [[nodiscard]] Ranked ranked_at(int budget, const History& history) const {
     std::vector<std::pair<double, std::size_t>> ranked;
     Ranked result;
@@ -68,8 +68,8 @@ class Bohb final : public Sampler {
     return result;
   }
 
-  // Of the largest budget that has enough trials: min_points + 2, of which min_points are good and as many bad at
-  // least.
+  // The densities of the largest budget that has enough trials: min_points + 2, of which at least min_points are good
+  // and as many are bad.
   [[nodiscard]] std::optional<Densities> densities_of(const History& history) const {
     const std::size_t least =
         options_.min_points > 0 ? static_cast<std::size_t>(options_.min_points) : axes_.size() + 1;

@@ -55,7 +55,7 @@ struct State {
   Vector mean, step_path, path, margin;  ///< `margin`: by how much each axis is widened.
   Matrix covariance, root, inverse_root;
   double step = kFirstStep;
-  std::vector<Vector> shares;  ///< Of each category's options.
+  std::vector<Vector> shares;  ///< Probabilities of each category's options.
   int generation = 0;
 };
 
@@ -118,7 +118,7 @@ class Cmaes final : public Sampler {
     return state;
   }
 
-  // The first search begins in the middle, the next elsewhere.
+  // The state that a search begins with: the first in the middle, the next ones elsewhere.
   [[nodiscard]] State begin(int start) const {
     const auto d = static_cast<Index>(numbers_.size());
     State state;
@@ -260,7 +260,7 @@ class Cmaes final : public Sampler {
   SobolPoints starts_;
   std::vector<Index> numbers_, categories_;
   std::size_t population_ = 0;
-  State state_;  // of the latest call
+  State state_;  // the state after the history of the latest call
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace {
 
 using trials::Params;
 
-constexpr std::uint64_t kOwnNumbers = 2;  // of Stream::kTpe, beside TPE's and BOHB's
-constexpr std::size_t kParents = 3;       // that rand/1 needs
+constexpr std::uint64_t kOwnNumbers = 2;  // sub-item of Stream::kTpe, distinct from TPE's and BOHB's
+constexpr std::size_t kParents = 3;       // parents that rand/1 needs
 
 // A configuration, and its loss at some budget.
 struct Member {
@@ -26,7 +26,7 @@ struct Member {
   double loss = 0;
 };
 
-// All that is known at one budget: who stands where, and how many draws have had a target there.
+// The subpopulation at one budget: its members by place, and the number of draws that had a target there.
 struct Subpopulation {
   std::vector<Member> members;
   int offspring = 0;
@@ -54,7 +54,7 @@ class Dehb final : public Sampler {
   std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     std::map<int, Subpopulation> all = subpopulations(history);
     std::vector<Params> asked;
-    const int begun = static_cast<int>(history.size()) - prior_;  // those that nobody drew count in brackets, too
+    const int begun = static_cast<int>(history.size()) - prior_;  // enqueued trials count in brackets, too
     for (int number = first; number < first + k; ++number) {
       const DehbPosition place = layout_.place(begun + number - first);
       const Params params =
@@ -68,7 +68,7 @@ class Dehb final : public Sampler {
  private:
   [[nodiscard]] static bool is_offspring(const DehbPosition& place) { return !place.first_pass || place.bracket > 0; }
 
-  // Trials in the order of their draws, so that nothing depends on which result came first.
+  // Enters trials in the order of their draws, so that nothing depends on which result came first.
   [[nodiscard]] std::map<int, Subpopulation> subpopulations(const History& history) const {
     std::map<int, Subpopulation> all;
     for (std::size_t i = 0; i < history.size(); ++i) {
@@ -89,8 +89,8 @@ class Dehb final : public Sampler {
     return all;
   }
 
-  // An offspring takes the place of its target unless it is worse; who was promoted, that of the worst once all are
-  // taken.
+  // An offspring takes the place of its target unless it is worse; a promoted trial takes that of the worst once all
+  // places are taken.
   static void enter(Subpopulation& population, int size, const Member& member, std::optional<int> target) {
     std::vector<Member>& members = population.members;
     if (static_cast<int>(members.size()) < size && (!target || *target >= static_cast<int>(members.size()))) {
@@ -122,8 +122,8 @@ class Dehb final : public Sampler {
     return params_of(crossed(target, mutant, options_.crossover_percent / 100.0, random));
   }
 
-  // In a bracket's first rung those of the budget itself; above, the best of the rung below, as many as Hyperband would
-  // promote.
+  // The parents in a bracket's first rung are those of the budget itself; above, they are the best of the rung below,
+  // as many as Hyperband would promote.
   [[nodiscard]] std::vector<Genome> parents_of(const DehbPosition& place,
                                                const std::map<int, Subpopulation>& all) const {
     int budget = place.epochs;
@@ -142,7 +142,7 @@ class Dehb final : public Sampler {
     return genomes;
   }
 
-  // Up to as many as mutation needs, from all subpopulations, and from anywhere while these are too small.
+  // Adds parents up to the number that mutation needs: from all subpopulations, or random while these are too small.
   void fill(std::vector<Genome>& parents, const std::map<int, Subpopulation>& all, CountedRandom& random) const {
     std::vector<Genome> everyone;
     for (const auto& [budget, population] : all) {
@@ -160,7 +160,7 @@ class Dehb final : public Sampler {
     return genome;
   }
 
-  // Numbers by the unit scale; of k categories, each has 1/k of it. What does not apply is in the middle.
+  // Numbers lie on the unit scale, and each of k categories has 1/k of it. What does not apply is in the middle.
   [[nodiscard]] Genome genome_of(const Params& params) const {
     Genome genome;
     for (std::size_t i = 0; i < space_.size(); ++i) {
@@ -173,7 +173,7 @@ class Dehb final : public Sampler {
       const auto at = std::find(values.begin(), values.end(), *value) - values.begin();
       const double place =
           (static_cast<double>(at) + 0.5) / static_cast<double>(std::max<std::size_t>(1, values.size()));
-      genome.push_back(std::min(place, 1.0));  // an enqueued value may be none that is drawn
+      genome.push_back(std::min(place, 1.0));  // an enqueued value may be one that is never drawn
     }
     return genome;
   }
@@ -202,7 +202,7 @@ class Dehb final : public Sampler {
   int prior_;  // trials of an earlier study, before those of this one
   std::unique_ptr<Sampler> random_;
   std::vector<std::optional<UnitScale>> scales_;             // unset: categories
-  std::vector<std::vector<trials::ParamValue>> categories_;  // that can be drawn; none: numbers
+  std::vector<std::vector<trials::ParamValue>> categories_;  // categories that can be drawn; none: numbers
 };
 
 }  // namespace

@@ -14,8 +14,8 @@ using Genome = std::vector<double>;
 /// a + factor * (b - c); what leaves 0..1 is drawn anew, uniformly.
 [[nodiscard]] Genome mutated(const Genome& a, const Genome& b, const Genome& c, double factor, CountedRandom& random);
 
-/// Of each number the mutant's with that probability, else the target's; of one of them, which is drawn first, always
-/// the mutant's.
+/// Binomial crossover: each number is the mutant's with that probability, else the target's. One number, which is drawn
+/// first, is always the mutant's.
 [[nodiscard]] Genome crossed(const Genome& target, const Genome& mutant, double probability, CountedRandom& random);
 
 }  // namespace hfta::search

@@ -15,7 +15,7 @@ using trials::Params;
 
 constexpr int kMostTries = 64;      // mutations until one is new
 constexpr double kAnew = 0.3;       // how often a number is drawn anew rather than moved
-constexpr double kDeviation = 0.1;  // of a move, on the unit scale
+constexpr double kDeviation = 0.1;  // standard deviation of a move, on the unit scale
 constexpr double kKept = 0.75;      // how often a part of a space is as in the parent, where it has few values
 
 class Evolution final : public Sampler {
@@ -40,7 +40,7 @@ class Evolution final : public Sampler {
   }
 
  private:
-  // The latest that have ended, by draw; fewer than `population` while there are not more.
+  // The latest trials by draw that have ended; fewer than `population` while there are not more.
   [[nodiscard]] std::vector<const SeenTrial*> population_of(const History& history) const {
     std::vector<const SeenTrial*> latest;
     const auto most = static_cast<std::size_t>(options_.population);
@@ -64,7 +64,7 @@ class Evolution final : public Sampler {
     return untried(*startup_, number, tried_, given);
   }
 
-  // The best of some that chance picks; of equal ones the latest.
+  // The best of some trials that are picked at random.
   [[nodiscard]] const SeenTrial& winner(const std::vector<const SeenTrial*>& population, CountedRandom& random) const {
     const SeenTrial* best = population[random.below(population.size())];
     for (int i = 1; i < options_.tournament; ++i) {
@@ -74,7 +74,7 @@ class Evolution final : public Sampler {
     return *best;
   }
 
-  // One parameter's value changed.
+  // The parent with one parameter's value changed.
   [[nodiscard]] Params mutated(const Params& parent, CountedRandom& random) const {
     Vector x = inputs_.vector_of(parent);
     const auto i = static_cast<Eigen::Index>(random.below(static_cast<std::uint64_t>(inputs_.size())));
@@ -98,7 +98,7 @@ class Evolution final : public Sampler {
   Inputs inputs_;
   std::unique_ptr<Sampler> startup_;
   Tried tried_;
-  bool keeps_;  // a part of few values: it is for another part to change
+  bool keeps_;  // this is a part of few values: another part may have to change
 };
 
 }  // namespace

@@ -32,8 +32,8 @@ class FreezeThaw final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  // The scheduler picks for the slots by the same curves: its new ones come first, in their order. They are of one
-  // partition as it is, so that nobody needs to give values.
+  // The scheduler picks for the slots by the same curves: its new ones come first, in their order. They share one
+  // partition already, so that callers need not give values.
   std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     const std::vector<Curve> curves = curves_of(history);
     const auto pending = static_cast<int>(std::count_if(history.begin(), history.end(), is_pending));

@@ -9,7 +9,7 @@
 
 namespace hfta::search {
 
-/// See make_restricted(). REQUIRES that the samplers learn: who does not can draw all parameters at once.
+/// See make_restricted(). REQUIRES that the samplers learn: one that does not can draw all parameters at once.
 [[nodiscard]] std::unique_ptr<Sampler> make_grouped(const trials::Space& space, std::uint64_t seed,
                                                     const SamplerFactory& make);
 

@@ -30,7 +30,7 @@ Dimension numbers(const UnitScale& scale, const std::optional<Choices>& choices,
   return dimension;
 }
 
-// nullopt: it is none of the categories.
+// The number that stands for a value; nullopt if it is none of the categories.
 std::optional<double> number_of(const Dimension& dimension, const trials::ParamValue& value) {
   if (dimension.scale) return dimension.scale->part_of(value).middle();
   const auto found = std::find(dimension.choices.begin(), dimension.choices.end(), value);
@@ -80,7 +80,7 @@ trials::Params Inputs::params_at(const Vector& x) const {
   trials::Params params;
   for (const trials::Parameter& parameter : space_) {
     const trials::Distribution& d = parameter.distribution;
-    // The only value there is; what has more is put in below.
+    // A parameter's only possible value; parameters with more values are set below.
     const auto choices = Choices::of(d);
     std::int64_t i = 0;
     while (choices && i + 1 < choices->count() && choices->weight(i) <= 0) ++i;

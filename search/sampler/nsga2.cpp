@@ -18,7 +18,7 @@ using trials::Point;
 
 constexpr int kMostTries = 64;      // offspring until one is new
 constexpr double kCrossover = 0.9;  // how often a child has two parents
-constexpr double kSpread = 20;      // of a mutation: Deb's distribution index; more keeps children nearer
+constexpr double kSpread = 20;      // Deb's distribution index of a mutation; more keeps children nearer
 
 /// A trial that may be a parent.
 struct Parent {
@@ -26,7 +26,7 @@ struct Parent {
   std::size_t front = 0;
   double crowding = 0;
 
-  // The paper's crowded comparison.
+  // Compares by the paper's crowded comparison.
   [[nodiscard]] bool beats(const Parent& other) const {
     return front != other.front ? front < other.front : crowding > other.crowding;
   }
@@ -55,7 +55,7 @@ class Nsga2 final : public Sampler {
   }
 
  private:
-  // Empty while too few trials have ended to be parents. Of the last front that has room, the least crowded ones.
+  // Empty while too few trials have ended to be parents. The last front that has room gives its least crowded ones.
   [[nodiscard]] std::vector<Parent> population_of(const History& history) const {
     std::vector<const SeenTrial*> those;
     std::vector<Point> points;
@@ -82,7 +82,7 @@ class Nsga2 final : public Sampler {
     return population;
   }
 
-  // Of a trial that is COMPLETE; a failed one is no parent.
+  // The point of a trial that is COMPLETE; a failed trial is no parent.
   [[nodiscard]] std::optional<Point> point_of(const SeenTrial& trial) const {
     if (trial.ended != trials::State::kComplete || trial.params.size() != space_.size()) return std::nullopt;
     return trials::point_of(trials::values_of(trial.value, trial.others), objectives_);
@@ -99,20 +99,20 @@ class Nsga2 final : public Sampler {
     return untried(*startup_, number, tried_, given);
   }
 
-  // Of an infinite space, of which `tried_` knows nothing.
+  // Needed in an infinite space, of which `tried_` keeps nothing.
   [[nodiscard]] static bool is_in(const std::vector<Parent>& population, const Params& params) {
     return std::any_of(population.begin(), population.end(),
                        [&](const Parent& parent) { return parent.trial->params == params; });
   }
 
-  // A tournament of two; of equal ones the first.
+  // The winner of a tournament of two; if they are equal, the first.
   [[nodiscard]] static const Parent& winner(const std::vector<Parent>& population, CountedRandom& random) {
     const Parent& a = population[random.below(population.size())];
     const Parent& b = population[random.below(population.size())];
     return b.beats(a) ? b : a;
   }
 
-  // Each number from either parent.
+  // Uniform crossover of two winners: each number comes from either parent.
   [[nodiscard]] Vector crossed(const std::vector<Parent>& population, CountedRandom& random) const {
     Vector child = inputs_.vector_of(winner(population, random).trial->params);
     if (random.uniform() >= kCrossover) return child;
@@ -123,7 +123,7 @@ class Nsga2 final : public Sampler {
     return child;
   }
 
-  // One number of a child, on average; of a part of few values also none, as if there were one more.
+  // Changes one number of a child on average; in a part of few values, fewer, as if it had one number more.
   [[nodiscard]] Vector mutated(Vector x, CountedRandom& random) const {
     const double often = 1.0 / (static_cast<double>(x.size()) + (keeps_ ? 1 : 0));
     for (Eigen::Index i = 0; i < x.size(); ++i) {
@@ -153,7 +153,7 @@ class Nsga2 final : public Sampler {
   Inputs inputs_;
   std::unique_ptr<Sampler> startup_;
   Tried tried_;
-  bool keeps_;  // a part of few values: a child may be as a parent, and differ in another part
+  bool keeps_;  // this is a part of few values: a child may equal a parent and differ in another part
 };
 
 }  // namespace

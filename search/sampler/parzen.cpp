@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kFull = 25;  // observations of full weight
 
-// The first ones count less, once there are many. The whole space counts as one more.
+// Weights of kernels: if there are many, the first count less. The kernel of the whole space counts as one more.
 std::vector<double> weights_of(std::size_t observed) {
   std::vector<double> weights(observed + 1, 1.0);
   const std::size_t old = observed > kFull ? observed - kFull : 0;
@@ -150,7 +150,7 @@ Points Parzen::sample(CountedRandom& random, const std::vector<double>& weights)
   return points;
 }
 
-// A kernel is the likelier the larger its own density is there.
+// A kernel is the more likely, the larger its own density is at the given coordinates.
 Parzen::Condition Parzen::under(GivenPoints given) const {
   if (given.empty()) return {std::move(given), weights_};
   std::vector<double> terms(kernels());

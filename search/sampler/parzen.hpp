@@ -32,7 +32,7 @@ class Axis {
   [[nodiscard]] trials::ParamValue value_at(const Point& point) const;
 
   [[nodiscard]] const std::optional<UnitScale>& scale() const { return scale_; }
-  /// Of categories, as probabilities.
+  /// The prior probabilities of the categories.
   [[nodiscard]] const std::vector<double>& prior() const { return prior_; }
 
  private:
@@ -42,23 +42,23 @@ class Axis {
 };
 
 using Axes = std::vector<Axis>;
-/// By parameter; of one choice alone, a constant.
+/// The axes of a space, one for each parameter; a parameter with one value becomes a constant.
 [[nodiscard]] Axes axes_of(const trials::Space& space);
 /// One for each axis.
 using Points = std::vector<Axis::Point>;
-/// Of some axes, by axis.
+/// Points on some of the axes, each with the index of its axis.
 using GivenPoints = std::vector<std::pair<std::size_t, Axis::Point>>;
 
-/// The points of the values that `given` has of parameters of `space`, whose axes they are.
+/// The points of the values that `given` has for parameters of `space`; `axes`: the axes of `space`.
 [[nodiscard]] GivenPoints given_points(const trials::Space& space, const Axes& axes, const trials::Params& given);
 
 /// Immutable.
 class Parzen {
  public:
-  /// `observed`: of more than 25, the first weigh least, from 1/n for the first of n up to 1. `axes` must outlive this.
+  /// If `observed` has over 25, the first weigh least, from 1/n for the first of n up to 1. `axes` must outlive this.
   Parzen(const Axes& axes, const std::vector<Points>& observed);
 
-  /// What is given of a point, and the weights of this density's kernels then.
+  /// The given coordinates of a point, and the weights that this density's kernels have under them.
   struct Condition {
     GivenPoints given;
     std::vector<double> weights;
@@ -67,11 +67,11 @@ class Parzen {
 
   [[nodiscard]] Points sample(CountedRandom& random) const { return sample(random, weights_); }
   [[nodiscard]] Points sample(CountedRandom& random, const Condition& condition) const;
-  /// Of the density; of the probability along axes whose values are countable.
+  /// The logarithm of the density; along axes whose values are countable, of the probability.
   [[nodiscard]] double log_density(const Points& points) const;
 
  private:
-  // One axis of all kernels; the last one is the whole space's.
+  // One axis of all kernels; the last kernel is the whole space's.
   struct Marginal {
     std::vector<double> mu, sigma,
         log_mass;                        ///< Truncated normals on the unit scale, and the log of what is within it.
@@ -84,7 +84,7 @@ class Parzen {
   [[nodiscard]] std::size_t kernels() const { return weights_.size(); }
 
   const Axes& axes_;
-  std::vector<double> weights_;  ///< Of kernels; they sum to 1.
+  std::vector<double> weights_;  ///< Weights of the kernels; they sum to 1.
   std::vector<Marginal> marginals_;
 };
 

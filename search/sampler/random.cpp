@@ -37,7 +37,7 @@ trials::Params sample_all(const trials::Space& space, std::vector<CountedRandom>
   return params;
 }
 
-// Infinitely many configurations: each draw stands for itself.
+// Independent draws, for infinitely many configurations or where repeats are allowed.
 class Independent final : public Sampler {
  public:
   Independent(trials::Space space, std::uint64_t seed) : space_(std::move(space)), seed_(seed) {}
@@ -56,11 +56,11 @@ class Independent final : public Sampler {
   std::uint64_t seed_;
 };
 
-// One parameter of a finite space: the values that can come, and how likely each is.
+// One parameter of a finite space: its possible values, and the probability of each.
 struct Axis {
   Choices choices;
   std::vector<std::int64_t> possible;  ///< Indices with a weight above 0; empty: all of them (weights are equal).
-  std::vector<double> log_weights;     ///< Of `possible`.
+  std::vector<double> log_weights;     ///< Logarithms of the weights of `possible`.
 
   [[nodiscard]] std::int64_t count() const {
     return possible.empty() ? choices.count() : static_cast<std::int64_t>(possible.size());
@@ -140,10 +140,10 @@ class Shuffled final : public Sampler {
   std::int64_t size_;
   std::uint64_t seed_;
   std::int64_t pass_ = -1;
-  std::vector<std::int32_t> order_;  // of pass_
+  std::vector<std::int32_t> order_;  // the order of pass_
 };
 
-// A large finite space: draws in sequence, each again until it is new, and all of them kept.
+// A large finite space: draws are made in sequence, each again until it is new, and all of them are kept.
 class Distinct final : public Sampler {
  public:
   Distinct(trials::Space space, std::vector<Axis> axes, std::int64_t size, std::uint64_t seed)

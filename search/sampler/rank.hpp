@@ -1,5 +1,5 @@
 #pragma once
-/// Which of two trials is better. Internal to samplers.
+/// The order of trials, best first. Internal to samplers.
 
 #include <tuple>
 
@@ -18,7 +18,7 @@ struct Rank {
   }
 };
 
-/// Of a trial that has ended.
+/// The rank of a trial that has ended.
 [[nodiscard]] inline Rank rank_of(const SeenTrial& trial, trials::Goal goal) {
   if (trial.ended == trials::State::kFail || !trial.value) return {2, 0, 0};
   const double value = goal == trials::Goal::kMinimize ? *trial.value : -*trial.value;

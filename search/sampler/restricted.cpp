@@ -22,7 +22,7 @@ namespace {
 using trials::Params;
 
 constexpr int kBySampler = 32, kAtRandom = 1'000'000;  // draws by a sampler that learns, and then at random
-constexpr int kInARow = 1'000'000;                     // of any other, none of which meets the constraints
+constexpr int kInARow = 1'000'000;                     // draws by another sampler, none of which meets the constraints
 constexpr int kRepeated = 4096;                        // draws that were made before, after which all count as made
 constexpr std::int64_t kMostCounted = 1 << 16;         // combinations that are walked to count the configurations
 constexpr std::int64_t kLongestGrid = 10'000'000;
@@ -37,7 +37,7 @@ Error unsatisfiable(const std::vector<Constraint>& constraints, int draws) {
                       draws, join(texts))};
 }
 
-// The draws of a sampler that does not learn, one after another, less what must not be tried.
+// The draws of a sampler that does not learn, one after another, without those that must not be tried.
 class Filtered final : public Sampler {
  public:
   Filtered(trials::Space space, std::vector<Constraint> constraints, std::unique_ptr<Sampler> inner)
@@ -71,7 +71,7 @@ class Filtered final : public Sampler {
     size_ = static_cast<std::int64_t>(drawn_.size());
   }
 
-  // False: there are no more.
+  // Takes the next draw that may be tried; false if there are no more.
   bool next() {
     const bool has_end = inner_->size().has_value();
     for (int broken_ones = 0, repeated = 0; has_end || broken_ones < kInARow;) {
@@ -144,8 +144,8 @@ class Retried final : public Sampler {
   }
 
  private:
-  // Adds repeated draws to `known`: who sees them as running keeps away from them. Once all are tried, the first
-  // stands.
+  // Adds repeated draws to `known`: a sampler keeps away from those that it sees as running. Once all are tried, the
+  // first draw is returned.
   [[nodiscard]] Params draw(int number, History& known, const Params& given) {
     std::optional<Params> repeated;
     for (std::size_t attempt = 0; attempt < kBySampler; ++attempt) {
@@ -158,7 +158,7 @@ class Retried final : public Sampler {
     return drawn_at_random(number, std::move(repeated));
   }
 
-  // One that was not tried; `repeated` if none is found, or the first that was.
+  // A random draw that was not tried; if none is found, `repeated` or else the first draw that was.
   [[nodiscard]] Params drawn_at_random(int number, std::optional<Params> repeated) const {
     int repeats = 0;
     for (std::uint64_t attempt = 0; attempt < kAtRandom && repeats < kRepeated; ++attempt) {
@@ -200,7 +200,7 @@ class Retried final : public Sampler {
   Tried tried_;
   // Keys of all configurations, empty where they are too many; unset until a draw is made again.
   std::optional<std::unordered_set<std::string>> all_;
-  std::vector<std::unique_ptr<Sampler>> samplers_;  // by attempt
+  std::vector<std::unique_ptr<Sampler>> samplers_;  // indexed by attempt
 };
 
 }  // namespace

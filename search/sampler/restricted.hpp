@@ -11,10 +11,10 @@
 
 namespace hfta::search {
 
-/// Who sees to conditions.
+/// What handles conditions: one sampler for each group of parameters, or the sampler itself.
 enum class Conditions { kByGroups, kBySampler };
 
-/// Makes the sampler of a method, for a space without conditions unless the sampler sees to them.
+/// Makes the sampler of a method, for a space without conditions unless the sampler handles them.
 using SamplerFactory =
     std::function<std::unique_ptr<Sampler>(const trials::Space& space, std::uint64_t seed, Repeats repeats)>;
 
@@ -30,7 +30,7 @@ using SamplerFactory =
 /// Throws Error{kConfig} naming the constraints if none is met by then.
 ///
 /// A finite space with conditions or constraints is not repeated as long as another configuration is found; with
-/// Conditions::kBySampler that is the sampler's to see to.
+/// Conditions::kBySampler the sampler itself ensures that.
 [[nodiscard]] std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed,
                                                        std::vector<Constraint> constraints, SamplerFactory make,
                                                        Conditions conditions = Conditions::kByGroups);

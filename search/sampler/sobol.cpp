@@ -17,7 +17,7 @@ trials::Params params_at(const trials::Space& space, const std::vector<double>& 
   return params;
 }
 
-// Infinitely many configurations: the draw is the point.
+// For infinitely many configurations, or where repeats are allowed: each draw is its point.
 class Sobol final : public Sampler {
  public:
   Sobol(trials::Space space, std::uint64_t seed)
@@ -37,7 +37,7 @@ class Sobol final : public Sampler {
   SobolPoints points_;
 };
 
-// Finitely many: points that give a configuration again are passed over, until all were tried. All draws are kept.
+// For finite spaces: points that repeat a configuration are passed over until all were tried. All draws are kept.
 class DistinctSobol final : public Sampler {
  public:
   DistinctSobol(trials::Space space, std::uint64_t seed)
@@ -77,7 +77,7 @@ class DistinctSobol final : public Sampler {
   SobolPoints points_;
   std::unique_ptr<Sampler> random_;
   Tried tried_;
-  std::uint64_t point_ = 0;  // the next that was not looked at
+  std::uint64_t point_ = 0;  // the next point that was not looked at
   std::vector<trials::Params> drawn_;
 };
 

@@ -7,7 +7,7 @@
 namespace hfta::search {
 namespace {
 
-constexpr int kBits = 53;  // of a number; as many as a double holds
+constexpr int kBits = 53;  // bits of a number; as many as a double holds
 constexpr std::size_t kMostAxes = boost::random::default_sobol_table::max_dimension;
 constexpr std::uint64_t kIndependent = ~std::uint64_t{0};  // the place of draws of axes without direction numbers
 

@@ -25,7 +25,7 @@ class SobolPoints {
 
  private:
   struct Scrambling {
-    std::vector<std::uint64_t> rows;  ///< Of the matrix, the most significant bit's first.
+    std::vector<std::uint64_t> rows;  ///< Rows of the matrix, the most significant bit's first.
     std::uint64_t shift = 0;
     [[nodiscard]] std::uint64_t of(std::uint64_t bits) const;
   };
@@ -33,7 +33,7 @@ class SobolPoints {
   std::size_t dimensions_;
   std::uint64_t seed_, item_;
   Stream stream_;
-  std::vector<Scrambling> axes_;  ///< Of those that have direction numbers.
+  std::vector<Scrambling> axes_;  ///< One for each axis that has direction numbers.
 };
 
 }  // namespace hfta::search

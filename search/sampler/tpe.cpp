@@ -13,11 +13,11 @@ namespace {
 
 using trials::Params;
 
-// Of the trials that ended are good, at most kMostGood. Optuna has a tenth. Of .07, .1, .12 and .15 on the functions of
-// bench/search (300 seeds from 200 on), .15 is best one at a time, but finds less of Hartmann6 in batches of eight.
+// Share of the trials with a value that are good, at most kMostGood; Optuna has .1. Of .07, .1, .12, .15 on functions
+// of bench/search (300 seeds from 200 on), .15 is best one at a time, but finds less of Hartmann6 in batches of eight.
 constexpr double kGoodShare = 0.125;
 constexpr std::size_t kMostGood = 25;
-// Of the logarithm of the ratio that keeps away from failed trials; the paper has 1. Of 1, 2 and 4 on the functions of
+// Factor of the log ratio that keeps away from failed trials; the paper has 1. Of 1, 2 and 4 on the functions of
 // bench/search that fail (seeds from 100 on), 1 fails most often on one of them, and 4 is no better than 2.
 constexpr double kCaution = 2;
 
@@ -46,8 +46,8 @@ class Tpe final : public Sampler {
   }
 
  private:
-  // Trials that are stopped early end first, and are the bad ones: the best of these show where bad ones are, while the
-  // good ones still train. So some have to be others.
+  // Trials that are stopped early end first, and are the bad ones: the best of these show where bad trials are, while
+  // the good ones still train. So half as many as startup_trials must have ended otherwise.
   [[nodiscard]] bool knows_enough(const History& history) const {
     int ended = 0, pruned = 0;
     for (const SeenTrial& trial : history) {
@@ -57,8 +57,8 @@ class Tpe final : public Sampler {
     return ended >= options_.startup_trials && 2 * (ended - pruned) >= options_.startup_trials;
   }
 
-  // `valued` are all that ended with a value. Of the others, those that count least come first
-  // (search/sampler/parzen.hpp): what ended from best to worst, then what runs.
+  // `valued` are all trials that ended with a value. In `others` those that count least come first
+  // (search/sampler/parzen.hpp): ended trials from best to worst, then running ones.
   struct Split {
     std::vector<Points> good, others, valued, failed;
   };
@@ -85,12 +85,12 @@ class Tpe final : public Sampler {
     return best ? std::move(*best) : untried(*startup_, number, tried_, given);
   }
 
-  // Where trials failed is a constraint, not a bad value: the relative ratio of two densities, of trials that ended
+  // Failing is treated as a constraint, not as a bad value: the relative ratio of two densities, of trials that ended
   // with a value and of those that failed, is multiplied into that of good and other trials, each with its own share
   // (Watanabe and Hutter, "c-TPE", IJCAI 2023, eqs. 6 and 7).
   struct Avoidance {
     Parzen valued, failed;
-    double share;  // of those with a value
+    double share;  // share of the trials with a value
     [[nodiscard]] double at(const Points& points) const {
       return log_relative(valued.log_density(points) - failed.log_density(points), share);
     }
@@ -114,7 +114,7 @@ class Tpe final : public Sampler {
                      valued / (valued + static_cast<double>(split.failed.size()))};
   }
 
-  // What runs counts as bad: the next draws keep away from it (constant liar).
+  // Running trials count as bad: the next draws keep away from them (constant liar).
   [[nodiscard]] Split split_of(const History& history, const std::vector<Params>& pending) const {
     std::vector<std::pair<Rank, std::size_t>> ranked;  // places in split.valued
     Split split;
@@ -137,7 +137,7 @@ class Tpe final : public Sampler {
     return split;
   }
 
-  // One that another program asked for and that could not be tried may lack parameters.
+  // A trial that another program asked for and that could not be tried may lack parameters.
   [[nodiscard]] bool is_whole(const SeenTrial& trial) const { return trial.params.size() == space_.size(); }
 
   [[nodiscard]] Points points_of(const Params& params) const {

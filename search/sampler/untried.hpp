@@ -15,7 +15,7 @@ namespace hfta::search {
 /// Text that two configurations share only if they are the same: each name, value's type and value, with lengths.
 [[nodiscard]] std::string key_of(const trials::Params& params);
 
-/// Configurations of a finite space that were drawn already. Of an infinite space, and where repeats are allowed, it
+/// Configurations of a finite space that were drawn already. For an infinite space, and where repeats are allowed, it
 /// stays empty.
 class Tried {
  public:
@@ -31,7 +31,7 @@ class Tried {
   [[nodiscard]] bool contains_key(const std::string& key) const { return keys_.contains(key); }
 
  private:
-  std::optional<double> size_;  ///< How many configurations there are of values that can come; unset: without end.
+  std::optional<double> size_;  ///< Number of possible configurations; unset: infinitely many, or repeats are allowed.
   std::unordered_set<std::string> keys_;
 };
 

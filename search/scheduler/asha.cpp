@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// What is known of one trial.
+// The reports on one trial, and its state.
 struct Record {
   std::map<std::size_t, double> values;  // by rung: the value at that rung's last epoch
   int seen = 0;                          // the latest epoch reported
@@ -63,11 +63,11 @@ class Race {
 
  private:
   struct Rung {
-    std::vector<int> arrivals;               // in the order in which they count; of the first rung: its draws
-    std::size_t counted = 0;                 // arrivals whose report is in, or who failed before it
-    std::set<std::pair<double, int>> ranks;  // (value, place among the arrivals), best first; of who is not yet out
-    std::size_t size = 0;                    // who has ever ranked
-    std::size_t ranked_promoted = 0;         // of ranks
+    std::vector<int> arrivals;               // trials in the order in which they count; unused in the first rung
+    std::size_t counted = 0;                 // arrivals that have reported, or failed before
+    std::set<std::pair<double, int>> ranks;  // (value, place among the arrivals), best first; trials not yet out
+    std::size_t size = 0;                    // trials that have ever ranked
+    std::size_t ranked_promoted = 0;         // trials in `ranks` that were promoted
     std::size_t promoted = 0;
     bool closed = false;
   };
@@ -94,14 +94,14 @@ class Race {
   void settle(std::vector<Verdict>& verdicts) {
     for (std::size_t i = 0; i + 1 < rungs_.size(); ++i) {
       while (count_next(i)) advance(i, verdicts);
-      // Who is stopped is a function of what is known: also where only the rungs below have become clearer.
+      // Stops depend on all that is known: they may follow from news of the rungs below alone.
       stop_hopeless(i, verdicts);
       const bool below_closed = i == 0 || rungs_[i - 1].closed;
       if (!rungs_[i].closed && below_closed && rungs_[i].counted == arrivals(i)) close(i, verdicts);
     }
   }
 
-  // How many trials can have come to a rung in the end: those below that are neither promoted nor out may all follow.
+  // The most trials that can reach a rung in the end: those below that are neither promoted nor out may all follow.
   // It never rises, so that it does not matter when the trials that it leaves no room for are stopped.
   [[nodiscard]] std::size_t most_arrivals(std::size_t i) const {
     if (i == 0) return arrivals(0);
@@ -110,7 +110,7 @@ class Race {
     return arrivals(i) + (below.closed ? 0 : waiting + most_arrivals(i - 1) - below.counted);
   }
 
-  // Counts the next arrival at a rung; false where its report is missing, or nobody is left.
+  // Counts the next arrival at a rung; false where its report is missing, or no arrival is left.
   [[nodiscard]] bool count_next(std::size_t i) {
     Rung& rung = rungs_[i];
     if (rung.counted == arrivals(i)) return false;
@@ -128,17 +128,17 @@ class Race {
     return true;
   }
 
-  // Promotes who is among the best now.
+  // Promotes the trials that are among the best now.
   void advance(std::size_t i, std::vector<Verdict>& verdicts) {
     Rung& rung = rungs_[i];
-    // Who was promoted is still ranked: of the best size / eta, some have gone on already.
+    // Promoted trials are still ranked: of the best size / eta, some have gone on already.
     const auto best = static_cast<std::ptrdiff_t>(rung.size / static_cast<std::size_t>(eta_));
     auto at = rung.ranks.begin();
     for (std::ptrdiff_t place = 0; place < best; ++place, ++at) promote(i, at->second, verdicts);
     stop_hopeless(i, verdicts);
   }
 
-  // Stops who cannot be among the best any more.
+  // Stops the trials that cannot be among the best any more.
   void stop_hopeless(std::size_t i, std::vector<Verdict>& verdicts) {
     Rung& rung = rungs_[i];
     const std::size_t open = std::max<std::size_t>(1, most_arrivals(i) / static_cast<std::size_t>(eta_));
@@ -172,7 +172,7 @@ class Race {
     tell(trial, record, Decision::kContinue, verdicts);
   }
 
-  // No effect on one that was promoted.
+  // Stops a trial; no effect on one that was promoted.
   void stop(std::size_t i, int place, std::vector<Verdict>& verdicts) {
     const int trial = arrival(i, static_cast<std::size_t>(place));
     Record& record = records_.at(trial);
@@ -186,11 +186,11 @@ class Race {
   }
 
   int first_, end_;
-  std::vector<int> epochs_;  // of each rung
+  std::vector<int> epochs_;  // the last epoch of each rung
   int eta_;
   trials::Goal goal_;
   std::vector<Rung> rungs_;
-  std::map<int, Record> records_;  // by trial
+  std::map<int, Record> records_;  // keyed by trial
 };
 
 class Asha final : public Scheduler {
@@ -217,7 +217,7 @@ class Asha final : public Scheduler {
     return take_due(verdicts_, [this](int trial) { return race_of(trial).failed(trial); });
   }
 
-  // Of n trials, about n / eta^k reach rung k.
+  // About n / eta^k of n trials reach rung k.
   [[nodiscard]] std::int64_t planned_epochs(int, int trials) const override {
     double cost = 0, left = trials;
     int trained = 0;

@@ -65,7 +65,7 @@ bool Bracket::completed(const Record& record) const {
   return record.rung + 1 == rungs_.size() && ranks(record, record.rung);
 }
 
-// The rung being settled waits for it.
+// Whether the rung being settled waits for the trial.
 bool Bracket::awaited(const Record& record) const {
   return record.rung == current_ && !record.stopped && record.values.count(current_) == 0 &&
          record.failed_at > rungs_[current_].epochs;
@@ -75,7 +75,7 @@ Decision Bracket::decide(const Record& record, int epoch) const {
   if (record.stopped || record.failed_at != kNever) return Decision::kStop;
   if (completed(record)) return Decision::kComplete;
   if (record.values.count(record.rung) != 0) return Decision::kPause;
-  // Beyond its rung: told of ahead of its verdict, as when a study's records are read again.
+  // A report beyond its rung comes ahead of its verdict, as when a study's records are read again.
   return epoch < rungs_[record.rung].epochs ? Decision::kContinue : Decision::kPause;
 }
 
@@ -84,7 +84,7 @@ void Bracket::settle_if(bool one_fewer, std::vector<Verdict>& verdicts) {
   while (pending_ == 0 && current_ + 1 < rungs_.size()) settle(verdicts);
 }
 
-// Ranks the rung's trials, stops all but the best, and counts whom the next rung waits for.
+// Ranks the rung's trials, stops all but the best, and counts the trials that the next rung waits for.
 void Bracket::settle(std::vector<Verdict>& verdicts) {
   std::vector<int> ranked;
   for (const auto& [trial, record] : records_) {

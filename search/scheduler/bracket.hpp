@@ -27,7 +27,7 @@ class Bracket {
  private:
   static constexpr int kNever = std::numeric_limits<int>::max();
 
-  // What is known of one trial.
+  // The reports on one trial, and where it stands.
   struct Record {
     std::map<std::size_t, double> values;  // by rung: the value at that rung's last epoch
     int seen = 0;                          // the latest epoch reported
@@ -52,7 +52,7 @@ class Bracket {
   int pending_;                    // trials that it waits for; in the first rung, those never seen too
 };
 
-/// How many trial-epochs the rungs cost if no trial fails: survivors go on from where they stood, so each rung costs
+/// The trial-epochs that the rungs cost if no trial fails: survivors go on from where they stood, so each rung costs
 /// only the epochs beyond the one before.
 [[nodiscard]] std::int64_t cost_of(const std::vector<Rung>& rungs);
 

@@ -28,7 +28,7 @@ void check(const HyperbandOptions& o) {
 std::vector<std::vector<Rung>> hyperband_brackets(const HyperbandOptions& options) {
   check(options);
   const std::int64_t eta = options.eta;
-  std::vector<std::int64_t> powers = {1};  // by multiplication: log(243) / log(3) is below 5
+  std::vector<std::int64_t> powers = {1};  // computed by multiplication: log(243) / log(3) is below 5
   while (options.min_epochs * powers.back() * eta <= options.max_epochs) powers.push_back(powers.back() * eta);
 
   std::vector<std::vector<Rung>> brackets;

@@ -1,5 +1,5 @@
 #pragma once
-/// Which draw belongs to which of Hyperband's brackets: arithmetic on the draw's number alone, so that a bracket's size
+/// The bracket of Hyperband that each draw belongs to, computed from the draw's number alone, so that a bracket's size
 /// does not depend on which of its trials were seen.
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hfta::search {
 
-/// Where a draw stands.
+/// The bracket that a draw belongs to.
 struct BracketPosition {
   std::int64_t bracket = 0;  ///< Brackets begun before this one, over all passes.
   int first = 0;             ///< The bracket's first draw.
@@ -28,7 +28,7 @@ class BracketLayout {
   [[nodiscard]] BracketPosition place(int draw) const;
   /// The bracket's rungs by the floor rule; in a cut one, where that gives 0, one trial goes on.
   [[nodiscard]] std::vector<Rung> rungs(const BracketPosition& place) const;
-  /// Trial-epochs of draws 0..draws-1 if none fails; of the last bracket, if it is not wholly among them, its share.
+  /// Trial-epochs of draws 0..draws-1 if none fails; the last bracket, if not wholly among them, costs its share.
   [[nodiscard]] std::int64_t cost(std::int64_t draws) const;
 
  private:

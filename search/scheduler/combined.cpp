@@ -19,14 +19,14 @@
 namespace hfta::search {
 namespace {
 
-// What one rule knows of one trial; reports may come in any order.
+// One trial as one rule has seen it; reports may come in any order.
 class OwnRun {
  public:
   void enter(int epoch, double value) {
     if (epoch > now_.epoch) values_.emplace(epoch, value);
   }
 
-  // Of all epochs up to the first that is not known.
+  // Judges all epochs up to the first that is not known.
   [[nodiscard]] Decision judge(const Stopping& stopping, trials::Goal goal) {
     const StoppingRule& rule = stopping_rule(stopping.rule);
     for (auto next = values_.begin(); next != values_.end() && next->first == now_.epoch + 1;) {
@@ -48,7 +48,7 @@ class OwnRun {
   void restart() { first_ = now_.epoch + 1; }
 
  private:
-  std::map<int, double> values_;  // by epoch; not judged yet
+  std::map<int, double> values_;  // by epoch; only epochs not judged yet
   OwnValues now_;
   int first_ = 1;
   double best_ = 0;
@@ -56,11 +56,11 @@ class OwnRun {
 
 struct Record {
   std::vector<OwnRun> own;
-  std::vector<Decision> said;  // by each scheduler, last
+  std::vector<Decision> said;  // the last decision of each scheduler
   std::optional<Decision> end;
   int cut_at = std::numeric_limits<int>::max();  // a rule stopped it at this epoch by its value
   bool waits = false;
-  std::optional<CopyOf> copy;  // of a verdict that is due
+  std::optional<CopyOf> copy;  // the copy of a verdict that is due
 };
 
 using Parts = std::vector<std::unique_ptr<Scheduler>>;
@@ -151,7 +151,7 @@ class Combined final : public Scheduler {
     return record;
   }
 
-  // kStop, which depends on this epoch alone, before kComplete, which depends on all up to it.
+  // kStop, which depends on this epoch alone, precedes kComplete, which depends on all epochs up to it.
   [[nodiscard]] Decision judge(Record& record, int epoch, double value) const {
     Decision all = Decision::kContinue;
     for (std::size_t i = 0; i < own_.size(); ++i) {
@@ -175,7 +175,7 @@ class Combined final : public Scheduler {
     for (const auto& part : parts_) part->fail(trial);
   }
 
-  // Takes the parts' verdicts; ending a trial may bring further ones. False: there were none.
+  // Takes the parts' verdicts; ending a trial may bring further ones. Returns false if there were none.
   [[nodiscard]] bool hear(std::set<int>& heard) {
     bool any = false;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -197,7 +197,7 @@ class Combined final : public Scheduler {
   Parts parts_;
   std::vector<Stopping> own_;
   trials::Goal goal_;
-  std::map<int, Record> records_;  // by trial
+  std::map<int, Record> records_;  // keyed by trial
 };
 
 void check(const Stopping& stopping) {

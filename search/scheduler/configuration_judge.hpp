@@ -11,19 +11,19 @@
 
 namespace hfta::search {
 
-/// Not thread-safe. Configurations count from 0, in the order of their draws.
+/// Judges configurations. Not thread-safe. Configurations count from 0, in the order of their draws.
 class ConfigurationJudge {
  public:
   virtual ~ConfigurationJudge() = default;
   virtual void enter(int configuration, const trials::Params& params) = 0;
-  [[nodiscard]] virtual std::optional<int> capacity() const = 0;  ///< Configurations.
+  [[nodiscard]] virtual std::optional<int> capacity() const = 0;  ///< Number of configurations.
   [[nodiscard]] virtual int target(int configuration) const = 0;
   [[nodiscard]] virtual int max_epochs() const = 0;
   [[nodiscard]] virtual std::int64_t planned_epochs(int first, int configurations) const = 0;
-  /// Called once for each epoch of a configuration, in order, until the result is kStop. `values`: of its repetitions,
-  /// in their order; NaN: failed.
+  /// Called once for each epoch of a configuration, in order, until the result is kStop. `values`: those of its
+  /// repetitions, in their order; NaN: failed.
   [[nodiscard]] virtual Decision judge(int configuration, int epoch, const std::vector<double>& values) = 0;
-  /// On configurations that judge() told to pause.
+  /// Verdicts on configurations that judge() told to pause.
   [[nodiscard]] virtual std::vector<Verdict> take_verdicts() = 0;
 };
 

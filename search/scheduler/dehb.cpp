@@ -11,7 +11,7 @@
 namespace hfta::search {
 namespace {
 
-// The first pass is Hyperband's; later trials end at the epochs of their rung, and wait for nobody.
+// The first pass is Hyperband's; later trials end at the epochs of their rung, and wait for no other trial.
 class Dehb final : public Scheduler {
  public:
   Dehb(const HyperbandOptions& options, trials::Goal goal, const std::vector<int>& run_caps)

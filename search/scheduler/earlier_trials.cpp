@@ -20,7 +20,7 @@ std::vector<int> every_epoch(const StoppingOptions& options) {
   return epochs;
 }
 
-// How many of `ascending` are strictly better.
+// Number of values in `ascending` that are strictly better than `value`.
 std::size_t better_ones(double value, const std::vector<double>& ascending, trials::Goal goal) {
   if (goal == trials::Goal::kMinimize) {
     return static_cast<std::size_t>(std::lower_bound(ascending.begin(), ascending.end(), value) - ascending.begin());

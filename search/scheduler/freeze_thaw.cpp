@@ -20,11 +20,11 @@ using freeze_thaw::Curve;
 using freeze_thaw::Pick;
 using freeze_thaw::Planner;
 
-// What is known of one trial.
+// The reports on one trial, and its state.
 struct Record {
   trials::Params params;
   std::map<int, double> values;  // by epoch; not finite: it failed there
-  bool failed = false;           // for a reason that has no value
+  bool failed = false;           // it failed for a reason that has no value
   bool goes_on = false;          // it was told to, and has not reported since
 };
 
@@ -151,7 +151,7 @@ class FreezeThaw final : public Scheduler {
   History prior_;
   Tried tried_;
   std::optional<int> capacity_;
-  std::map<int, Record> records_;  // by trial
+  std::map<int, Record> records_;  // keyed by trial
   bool settled_ = true;            // no report since the last verdicts
 };
 

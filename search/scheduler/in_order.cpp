@@ -18,15 +18,15 @@ namespace {
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// What is known of one trial.
+// The reports on one trial, and its state.
 struct Record {
   std::vector<double> values;  // by epoch; NaN: not reported
   int failed_at = kNever;      // the epoch that it did not survive
   int stopped_at = kNever;
   int waits_at = 0;  // the latest epoch that it was told to pause after; 0: none
-  // Up to the latest epoch that it was judged after:
+  // Sums up to the latest epoch that it was judged after:
   int judged = 0;
-  double beyond = 0, best = 0;  // by how much the values exceed the first one, added up; equal ones have their mean
+  double beyond = 0, best = 0;  // beyond: sum of (value - first value), exact for equal values
 
   [[nodiscard]] double number(Number which) const {
     if (which == Number::kBest) return best;
@@ -88,7 +88,7 @@ class InOrder final : public Scheduler {
  private:
   struct Queue {
     int next = 0;                // the trial to be judged next
-    std::vector<double> others;  // of those judged, ascending
+    std::vector<double> others;  // numbers of those judged, ascending
   };
 
   Decision answer(int trial, int epoch, Record& record) {
@@ -101,7 +101,7 @@ class InOrder final : public Scheduler {
     return Decision::kPause;
   }
 
-  // Judges whoever can be judged. Epochs ascend: later ones have to know who was stopped.
+  // Judges all that can be judged. Epochs ascend, since a later one has to know what was stopped.
   void settle() {
     for (std::size_t i = 0; i < queues_.size(); ++i) {
       const int epoch = rule_.epochs[i];
@@ -139,8 +139,8 @@ class InOrder final : public Scheduler {
 
   InOrderRule rule_;
   trials::Goal goal_;
-  std::map<int, Record> records_;  // by trial
-  std::vector<Queue> queues_;      // of rule_.epochs
+  std::map<int, Record> records_;  // keyed by trial
+  std::vector<Queue> queues_;      // one for each of rule_.epochs
   std::vector<Verdict> verdicts_;
 };
 

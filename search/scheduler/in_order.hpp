@@ -14,9 +14,9 @@ enum class Number { kLast, kBest, kMean };
 
 struct InOrderRule {
   int max_epochs = 1;
-  std::vector<int> epochs;  ///< After which trials are judged, ascending, below max_epochs.
+  std::vector<int> epochs;  ///< Epochs after which trials are judged, ascending, below max_epochs.
   Number own = Number::kLast, others = Number::kLast;
-  /// Whether a trial stops. `others`: of the trials drawn before it that came as far, ascending, itself left out.
+  /// Whether a trial stops. `others`: the numbers of the trials drawn before it that came as far, ascending.
   std::function<bool(double own, const std::vector<double>& others)> stops;
 };
 

@@ -18,10 +18,10 @@ namespace {
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// What is known of one trial.
+// The reports on one trial, and its state.
 struct Record {
-  trials::Params params;         // that it is trained with
-  std::map<int, double> values;  // by epoch, at judgements
+  trials::Params params;         // parameters that it is trained with
+  std::map<int, double> values;  // by epoch, only where it is judged
   int seen = 0;                  // the latest epoch reported
   int failed_at = kNever;        // the epoch that it did not survive
   bool waits = false;            // it was told to pause
@@ -30,7 +30,7 @@ struct Record {
 // Trials that are judged together.
 struct Population {
   int first = 0, end = 0;
-  int judged = 0;  // epochs that it was judged after
+  int judged = 0;  // the latest epoch that it was judged after; 0: none
 };
 
 class Pbt final : public Scheduler {
@@ -102,7 +102,7 @@ class Pbt final : public Scheduler {
     return records_[trial];
   }
 
-  // The last one, for a trial beyond all.
+  // The population of a trial; the last one for a trial beyond all.
   [[nodiscard]] std::size_t population_of(int trial) const {
     const auto found = std::find_if(populations_.begin(), populations_.end() - 1,
                                     [&](const Population& all) { return trial < all.end; });
@@ -115,7 +115,7 @@ class Pbt final : public Scheduler {
     return epoch > all.judged && is_judgement(epoch) ? Decision::kPause : Decision::kContinue;
   }
 
-  // Judges the population as often as all of it has come far enough.
+  // Judges the population after each epoch of judgement that all of it has reached.
   void settle(Population& all) {
     for (int epoch = next_judgement(all); epoch < options_.max_epochs; epoch = next_judgement(all)) {
       std::vector<std::pair<double, int>> ranks;  // best first
@@ -171,7 +171,7 @@ class Pbt final : public Scheduler {
   std::set<std::string> fixed_;
   std::uint64_t seed_;
   std::vector<Population> populations_;  // never empty
-  std::map<int, Record> records_;        // by trial
+  std::map<int, Record> records_;        // keyed by trial
   std::vector<Verdict> verdicts_;
 };
 

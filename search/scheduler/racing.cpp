@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// What is known of one configuration.
+// The reports on one configuration, and its state.
 struct Racer {
-  std::map<int, std::vector<double>> values;  // by epoch, of those not judged yet
+  std::map<int, std::vector<double>> values;  // by epoch; only epochs not judged yet
   int failed_at = kNever;                     // the epoch that it did not survive
   int stopped_at = kNever;
   int waits_at = 0;  // the epoch that it was told to pause after; 0: none
@@ -77,13 +77,13 @@ class Race final : public ConfigurationJudge {
  private:
   struct Queue {
     int next = 0;              // the configuration to be judged next
-    double best_value = 0;     // of those judged
+    double best_value = 0;     // the best value of those judged
     std::vector<double> best;  // its repetitions' values; empty: none has been judged
   };
 
   [[nodiscard]] Queue& queue(int epoch) { return queues_[static_cast<std::size_t>(epoch - options_.min_epochs)]; }
 
-  // Judges whoever can be judged. Epochs ascend: later ones have to know who was stopped.
+  // Judges all that can be judged. Epochs ascend, since a later one has to know what was stopped.
   void settle() {
     for (int epoch = options_.min_epochs; epoch < options_.max_epochs; ++epoch) {
       Queue& line = queue(epoch);
@@ -131,8 +131,8 @@ class Race final : public ConfigurationJudge {
   RacingOptions options_;
   trials::Rank rank_;
   trials::Goal goal_;
-  std::map<int, Racer> racers_;  // by configuration
-  std::vector<Queue> queues_;    // of epochs min_epochs ... max_epochs - 1
+  std::map<int, Racer> racers_;  // keyed by configuration
+  std::vector<Queue> queues_;    // one for each epoch min_epochs ... max_epochs - 1
   std::vector<Verdict> verdicts_;
 };
 

@@ -22,7 +22,7 @@ int times(int count, int factor) {
   return static_cast<int>(std::min<std::int64_t>(product, std::numeric_limits<int>::max()));
 }
 
-/// A scheduler of single trials, as the judge of configurations by their one value.
+/// Adapts a scheduler of single trials to a judge of configurations by their one value.
 class ByValue final : public ConfigurationJudge {
  public:
   ByValue(std::unique_ptr<Scheduler> judge, trials::Rank rank, trials::Goal goal)
@@ -46,14 +46,14 @@ class ByValue final : public ConfigurationJudge {
   trials::Goal goal_;
 };
 
-// What is known of one repetition.
+// The reports on one repetition, and its state.
 struct Run {
   std::vector<double> values;  // by epoch; NaN: not reported
   int failed_at = kNever;      // the epoch that it did not survive
   int waits_at = 0;            // the epoch that it was told to pause after; 0: none
 };
 
-// Of a configuration.
+// The repetitions of one configuration.
 struct Block {
   std::vector<Run> runs;
   int judged = 0;  // epochs that the judge has seen
@@ -173,7 +173,7 @@ class Repeated final : public Scheduler {
     }
   }
 
-  // Tells those that wait after an epoch that has been judged.
+  // Sends the verdict to the repetitions that wait after an epoch that has been judged.
   void release(int configuration, Block& block) {
     if (block.decision != Decision::kContinue && block.decision != Decision::kStop) return;
     for (std::size_t i = 0; i < block.runs.size(); ++i) {
@@ -184,7 +184,7 @@ class Repeated final : public Scheduler {
     }
   }
 
-  // Those that were told to go on, and have not, wait again.
+  // Repetitions that were told to go on, and have not, wait again.
   void hold(int configuration, Block& block) {
     for (std::size_t i = 0; i < block.runs.size(); ++i) {
       Run& run = block.runs[i];
@@ -196,7 +196,7 @@ class Repeated final : public Scheduler {
 
   std::unique_ptr<ConfigurationJudge> judge_;
   trials::Repetitions repetitions_;
-  std::map<int, Block> blocks_;  // by configuration
+  std::map<int, Block> blocks_;  // keyed by configuration
   std::vector<Verdict> verdicts_;
 };
 

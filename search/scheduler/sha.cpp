@@ -65,7 +65,7 @@ class SuccessiveHalving final : public Scheduler {
     return static_cast<std::size_t>(found - heats_.begin());
   }
 
-  std::vector<int> epochs_;  // of each rung
+  std::vector<int> epochs_;  // the last epoch of each rung
   std::vector<Heat> heats_;
   std::vector<Verdict> verdicts_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// What every scheduler that pauses trials does alike. Internal to search/scheduler.
+/// Helpers of the schedulers that pause trials. Internal to search/scheduler.
 
 #include <functional>
 #include <vector>

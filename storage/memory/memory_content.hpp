@@ -1,5 +1,5 @@
 #pragma once
-/// What MemoryStudies holds. Private to storage/memory/.
+/// The contents of MemoryStudies. Private to storage/memory/.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,25 +15,25 @@
 
 namespace hfta::storage {
 
-/// A trial as it is read, and what of it is not read.
+/// A trial as it is read, and what the store alone knows of it.
 struct MemoryTrial {
   trials::Trial row;
   bool is_ours = false;   ///< It has a draw.
-  trials::Params wanted;  ///< What it was enqueued with.
+  trials::Params wanted;  ///< Parameters that it was enqueued with.
 };
 
 struct MemoryStudy {
   StudyRecord record;
   Distributions distributions;
-  std::vector<MemoryTrial> trials;  ///< By number.
+  std::vector<MemoryTrial> trials;  ///< Indexed by number.
   std::vector<int> draws;
   std::map<int, ArrayRecord> arrays;
-  std::map<std::pair<int, int>, RoundRecord> rounds;               ///< By round and array.
-  std::map<std::tuple<int, int, int>, OccupancyRecord> occupancy;  ///< By round, array and slot.
+  std::map<std::pair<int, int>, RoundRecord> rounds;               ///< Keyed by round and array.
+  std::map<std::tuple<int, int, int>, OccupancyRecord> occupancy;  ///< Keyed by round, array and slot.
 
   /// Throws Error{kInternal} if there is no trial of that number.
   [[nodiscard]] MemoryTrial& trial(int number);
-  /// As they are kept. Throws Error{kInternal} for one that no trial of the study can have.
+  /// The parameters as they are kept. Throws Error{kInternal} for one that no trial of the study can have.
   [[nodiscard]] trials::Params checked(const trials::Params& params) const;
   /// The trial becomes ours, under the next draw.
   void draw(int number, trials::Params params, trials::UtcTime when);
@@ -50,14 +50,14 @@ struct MemoryStudies::Content {
   [[nodiscard]] MemoryStudy& study(const std::string& name);
 
   std::filesystem::path name;
-  mutable std::mutex mutex;  ///< Of all that follows.
+  mutable std::mutex mutex;  ///< Guards all members below.
   std::vector<MemoryStudy> studies;
-  std::map<std::string, Lease> leases;                             ///< By study, there or not.
-  std::map<std::string, std::map<std::string, MemoryMark>> marks;  ///< By study and token.
+  std::map<std::string, Lease> leases;                             ///< Keyed by study, which need not exist.
+  std::map<std::string, std::map<std::string, MemoryMark>> marks;  ///< Keyed by study and token.
   std::uint64_t writes = 0, last_token = 0;
 };
 
-/// The marks at a study of `content`, and one look of somebody who only looks.
+/// The marks at a study of `content`.
 class MemoryStudies::Marks final : public HolderMarks {
  public:
   Marks(Content& content, std::string study) : content_(content), study_(std::move(study)) {}

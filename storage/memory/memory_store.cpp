@@ -14,7 +14,7 @@ namespace {
 
 using trials::State;
 
-// Minus zero becomes zero, as in every store.
+// The value as every store keeps it: minus zero becomes zero.
 double kept(double value) { return value + 0.0; }
 
 std::map<std::string, double> kept(std::map<std::string, double> metrics) {
@@ -35,7 +35,7 @@ void replace(std::vector<trials::EpochRecord>& epochs, const trials::EpochRecord
   }
 }
 
-// Throws what keeps `changes` from being written, before anything is.
+// Throws if `changes` cannot be written, before anything is.
 void check(MemoryStudy& study, const Changes& changes) {
   for (const auto& [number, when] : changes.started) (void)study.trial(number);
   for (const Changes::Epoch& epoch : changes.epochs) (void)study.trial(epoch.trial);
@@ -129,7 +129,7 @@ trials::Params MemoryStudy::checked(const trials::Params& params) const {
   trials::Params found = params;
   for (auto& [name, value] : found) {
     const EncodedParam encoded = encode(distributions, name, value);
-    // The choice itself: one that is equal need not be the same (minus zero).
+    // Takes the choice itself: an equal value need not be the same one (minus zero).
     if (encoded.exact) value = decode(distributions.at(name), encoded.value);
   }
   return found;

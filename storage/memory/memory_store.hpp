@@ -16,7 +16,7 @@ namespace hfta::storage {
 /// The studies that connections (MemoryStore) and marks of holders share; it must outlive both. Thread-safe.
 class MemoryStudies {
  public:
-  /// `name`: the store's, in messages and as the folder of states: `<name>.hfta/<study>`. Nothing is made there.
+  /// `name`: the store's name, in messages and as the folder of states: `<name>.hfta/<study>`. Nothing is made there.
   explicit MemoryStudies(std::filesystem::path name = "memory");
   ~MemoryStudies();
   MemoryStudies(const MemoryStudies&) = delete;
@@ -26,13 +26,13 @@ class MemoryStudies {
   /// Error{kStorage} if there is no such study.
   int enqueue(const std::string& study, const trials::Params& params);
 
-  /// What can happen to a holder in another process, for tests.
+  /// The simulated state of a holder in another process, for tests.
   enum class Fate {
     kBeats,   ///< It lives: each look at its mark shows another beat.
-    kHangs,   ///< It is there, and beats no more.
+    kHangs,   ///< It is there, but has stopped beating.
     kKilled,  ///< It is known to have ended without letting go.
   };
-  /// Befalls all who have left marks at the study.
+  /// Gives this fate to all holders that have left marks at the study.
   void befall(const std::string& study, Fate fate);
 
  private:
@@ -85,9 +85,9 @@ class MemoryStore final : public Store {
 
   MemoryStudies::Content& content_;
   const Faults* faults_ = nullptr;
-  std::map<std::string, Lease> held_;  ///< By study.
-  std::uint64_t writes_ = 0;           ///< Of this connection
-  std::optional<std::uint64_t> seen_;  ///< Those of others, as changed_outside() saw them last
+  std::map<std::string, Lease> held_;  ///< Leases by study.
+  std::uint64_t writes_ = 0;           ///< Writes of this connection
+  std::optional<std::uint64_t> seen_;  ///< Writes of other connections, as changed_outside() saw them last
 };
 
 }  // namespace hfta::storage

@@ -29,14 +29,14 @@ namespace fs = std::filesystem;
 using trials::State;
 using trials::Trial;
 
-// A state that a run replaces while it is copied is looked for again; so is the best trial's, with the whole table.
+// Tries: a state that a run replaces while it is copied is looked for again; so is the best trial's, with the table.
 constexpr int kMostTries = 5;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kConfig, fmt::format("DESTINATION: {}: {}", printable(path.string()), what));
 }
 
-// Absolute: where the folder that it is made in really lies.
+// The absolute path of the destination, with the links of its folder resolved.
 fs::path checked(const fs::path& destination) {
   std::error_code error;
   const fs::path absolute = fs::absolute(destination);
@@ -51,7 +51,7 @@ fs::path checked(const fs::path& destination) {
   return place;
 }
 
-/// The store's states, and those of the copy that is made of it.
+/// The states of the store, and those of its copy.
 class States {
  public:
   States(const fs::path& store, const fs::path& copy, const Faults& faults)
@@ -75,7 +75,7 @@ class States {
   }
 
  private:
-  // Between listing and reading a run may have written the next state and removed those that were listed.
+  // Lists again if needed: since the listing a run may have written the next state and removed those listed.
   std::optional<Checkpoint> load(const std::string& study, StateKind kind, int trial) {
     for (int tries = 0; tries < kMostTries; ++tries) {
       Checkpoints listed_anew(from_, checkpoint_folder(store_, study) / name_of(kind));
@@ -133,9 +133,9 @@ bool has_best_weights(const CopiedStudy& study, States& states) {
                      [&](const Trial* trial) { return copies.load(trial->number).has_value(); });
 }
 
-// States of trials that have ended since, or of which the copied table knows less.
+// Drops the states that do not fit the copied table: of other trials, or of epochs that it does not know.
 void drop_others(const CopiedStudy& study, States& states) {
-  if (!study.damage.empty()) return;  // who knows whose they are
+  if (!study.damage.empty()) return;  // a damaged table does not tell whose they are
   for (const StateKind kind : kStateKinds) {
     Checkpoints copies = states.copied(study.name, kind);
     for (const int number : copies.trials()) {
@@ -146,7 +146,7 @@ void drop_others(const CopiedStudy& study, States& states) {
       const int known = trial == study.trials.end() || trial->epochs.empty() ? 0 : trial->epochs.back().epoch;
       const std::optional<Checkpoint> state = copies.load(number);
       const bool belongs = goes_on || (has_ended && kind == StateKind::kFinished);
-      // What a trial was before it went on from a copy tells itself apart in its first home alone.
+      // Earlier states, and a running one of the copy's epoch, are from before the trial went on from it.
       const int since = belongs && !trial->copies.empty() ? trial->copies.back().epoch : 0;
       const bool outdated = state && since > 0 && state->epoch < since + (kind == StateKind::kRunning ? 1 : 0);
       if (!belongs || !state || outdated || state->epoch > known) copies.remove(number);
@@ -154,14 +154,14 @@ void drop_others(const CopiedStudy& study, States& states) {
   }
 }
 
-// The copy is a store of its own: no name by which another file was run.
+// Makes the copy a store of its own: removes the name by which the original was run.
 void forget_home(const fs::path& copy) {
   Connection connection(copy, true, false);
   if (!connection.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'hfta_home'").next()) return;
   connection.execute("DELETE FROM hfta_home");
 }
 
-// No more readable than what it was copied from.
+// Makes the copy no more readable than the original.
 void narrow(const fs::path& copy, const fs::path& original) {
   std::error_code error;
   const fs::perms allowed = fs::status(original, error).permissions();
@@ -209,7 +209,7 @@ Backup counted(const fs::path& folder, const std::vector<CopiedStudy>& studies) 
 void rename_to_new(const fs::path& from, const fs::path& to) {
   int reason = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
   std::error_code error;
-  if (reason == EINVAL && fs::symlink_status(to, error).type() == fs::file_type::not_found) {  // no such file system
+  if (reason == EINVAL && fs::symlink_status(to, error).type() == fs::file_type::not_found) {  // not supported there
     reason = std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
   }
   if (reason == 0) return;

@@ -10,10 +10,10 @@
 
 namespace hfta::storage {
 
-/// What a backup holds.
+/// The contents of a backup.
 struct Backup {
   int studies = 0, trials = 0, rounds = 0, states = 0;
-  std::uint64_t bytes = 0;          ///< Of all its files.
+  std::uint64_t bytes = 0;          ///< Size of all its files.
   std::vector<std::string> damage;  ///< Damage in the store, which its copy has too; a line each.
 };
 

@@ -22,7 +22,7 @@ constexpr int kStepsPerLook = 10'000;
 constexpr std::uint64_t kFreeSteps = 10'000'000, kStepsPerByte = 64;
 constexpr std::uint64_t kFreeRows = 1000, kLeastRowBytes = 4;
 
-/// What happened, and what to do about it, for each of SQLite's result codes that a user can meet.
+/// The text of what happened and what to do about it, for each of SQLite's result codes that a user can meet.
 std::string explain(int code, const char* detail, int system_error, const std::string& path) {
   const std::string reason = system_error != 0 ? std::strerror(system_error) : detail;
   switch (code & 0xff) {
@@ -184,9 +184,9 @@ namespace {
 constexpr int kPagesAtOnce = 256, kMostRestarts = 3;
 constexpr int kMillisecondsBetween = 1;
 
-// A reader in the way of a writer: between small steps others may write. Each time they do the copy begins anew, so
-// that after a few times all of it is taken in one step. Looks for a free moment more often than SQLite would: one who
-// writes without pause leaves few.
+// A copy is a reader in the way of writers: between small steps others may write. Each time they do the copy begins
+// anew, so that after a few times all of it is taken in one step. The loop looks for a free moment more often than
+// SQLite would: a program that writes without pause leaves few.
 int copy_pages(sqlite3_backup* backup) {
   int restarts = 0, left = std::numeric_limits<int>::max();
   for (auto patience = Connection::kPatience; patience.count() > 0;) {
@@ -229,7 +229,7 @@ void Connection::copy_into(const std::filesystem::path& empty) {
   const int finished = sqlite3_backup_finish(backup);
   if (is_locked(stepped)) fail_with(path_, stepped, "", 0);
   if (stepped != SQLITE_DONE || finished != SQLITE_OK) copy.fail(finished != SQLITE_OK ? finished : stepped);
-  copy.execute("PRAGMA journal_mode=DELETE");  // of a file that somebody set to WAL, one file is the whole copy
+  copy.execute("PRAGMA journal_mode=DELETE");  // even if the original was set to WAL, one file is the whole copy
 }
 
 Query Connection::query(std::string_view sql) {

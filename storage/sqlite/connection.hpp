@@ -39,7 +39,7 @@ class Query {
   }
   /// Moves to the next row; false after the last.
   [[nodiscard]] bool next();
-  /// For statements without rows: executes, and is ready to be bound again.
+  /// Executes a statement without rows; the query is then ready to be bound again.
   void run();
 
   [[nodiscard]] std::optional<double> number(int column) const {
@@ -47,7 +47,7 @@ class Query {
   }
   [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  /// Of a number beyond an int's range, the nearest within it.
+  /// The integer as an int; for one beyond an int's range, the nearest within it.
   [[nodiscard]] int small(int column) const {
     using Limits = std::numeric_limits<int>;
     return static_cast<int>(std::clamp<std::int64_t>(integer(column), Limits::min(), Limits::max()));
@@ -81,7 +81,7 @@ class Query {
 /// size explains is aborted, and texts are limited to 64 MiB.
 class Connection {
  public:
-  /// How long a statement waits while another program holds the file, unless told otherwise.
+  /// The time that a statement waits while another program holds the file, unless told otherwise.
   static constexpr std::chrono::milliseconds kPatience{10'000};
 
   /// `writable` false: every write is refused, but a transaction that a killed writer left half-written is rolled back
@@ -103,7 +103,7 @@ class Connection {
   /// Rows that the last INSERT, UPDATE or DELETE touched.
   [[nodiscard]] int changes() const { return sqlite3_changes(database_.get()); }
   [[nodiscard]] std::int64_t last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
-  /// What examining() could not read in place; nullptr for any other connection.
+  /// The private copy of what examining() could not read in place; nullptr if there is none.
   [[nodiscard]] const PrivateCopy* copy() const { return copy_.get(); }
   /// Throws Error{kStorage}, or Error{kLocked} where another program holds the file: the file, what happened, what to
   /// do.
@@ -126,7 +126,7 @@ class Connection {
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  /// What the statement at hand has cost.
+  /// The cost of the current statement.
   struct Work {
     std::filesystem::path path;
     std::uint64_t steps = 0, rows_explained = 0;

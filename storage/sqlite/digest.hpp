@@ -63,7 +63,7 @@ void add(Fnv1a& hash, const std::optional<T>& value) {
 class Digest {
  public:
   Digest() = default;
-  /// As it is stored.
+  /// `stored`: the sum as it is stored.
   explicit Digest(std::int64_t stored) : sum_(static_cast<std::uint64_t>(stored)) {}
   template <typename... Fields>
   static Digest of(Part part, const Fields&... fields) {

@@ -6,10 +6,10 @@
 
 namespace hfta::storage {
 
-/// What the name of such a file begins with; the lease's token follows.
+/// Prefix of the name of such a file; the lease's token follows.
 inline constexpr std::string_view kHolderPrefix = "lease.";
 
-/// The name in the study's folder. REQUIRES names_a_file(token).
+/// The file's name in the study's folder. REQUIRES names_a_file(token).
 [[nodiscard]] std::string holder_file(const std::string& token);
 /// Whether the token, which any program may have written, is valid as the rest of a file's name.
 [[nodiscard]] bool names_a_file(const std::string& token);

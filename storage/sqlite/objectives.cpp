@@ -24,7 +24,7 @@ std::vector<std::string> read_directions(Connection& connection, std::int64_t st
   return directions;
 }
 
-// What is no list of words names nothing.
+// An attribute that is no list, or an entry that is no word, names nothing.
 void name_as_optuna(Connection& connection, std::int64_t study_id, trials::Objectives& objectives) {
   Query query = connection.query(
       "SELECT value_json FROM study_system_attributes WHERE study_id = ?1 AND \"key\" = 'study:metric_names'");

@@ -14,7 +14,7 @@ namespace hfta::storage {
 /// "MINIMIZE" or "MAXIMIZE".
 [[nodiscard]] const char* direction_of(trials::Goal goal);
 
-/// As Optuna's tables have them: its directions, and its names of metrics. Optuna calls a metric "value" where no name
+/// Reads Optuna's tables: its directions, and its names of metrics. Optuna calls a metric "value" where no name
 /// was set; of several, we call the others "value_1", "value_2", ... At least one. Throws Error{kStorage} for another
 /// direction than Optuna's.
 [[nodiscard]] trials::Objectives read_objectives(Connection& connection, std::int64_t study_id);

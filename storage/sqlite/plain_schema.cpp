@@ -20,7 +20,7 @@ bool is_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || (c & 0x80) != 0;
 }
 
-/// Where the quoted word that begins at `at` ends; a doubled quote stands for one.
+/// The end of the quoted word that begins at `at`; a doubled quote stands for one.
 std::size_t end_of_quoted(std::string_view sql, std::size_t at) {
   const char close = sql[at] == '[' ? ']' : sql[at];
   for (++at; at < sql.size(); ++at) {
@@ -41,7 +41,7 @@ bool is_one_of(const std::string& word, std::initializer_list<std::string_view> 
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// What in the brackets of a CHECK or DEFAULT, from `at` on, computes more than a comparison does; "" if nothing.
+/// A word in the brackets of a CHECK or DEFAULT, from `at` on, that computes more than a comparison; "" if none.
 std::string computes(const Words& words, std::size_t at) {
   int depth = 0;
   for (; at < words.size(); ++at) {

@@ -30,19 +30,19 @@ bool is_in_wal_mode(const fs::path& store) {
          (versions[0] == 2 || versions[1] == 2);
 }
 
-// Only SQLite knows whether a journal is a living program's.
+// Asks SQLite, which alone knows whether a journal is a living program's.
 bool has_hot_journal(const fs::path& store) {
   sqlite3* opened = nullptr;
   int code = sqlite3_open_v2(fs::absolute(store).c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
   const std::unique_ptr<sqlite3, decltype(&sqlite3_close_v2)> database(opened, &sqlite3_close_v2);
-  if (code != SQLITE_OK) return false;  // it will be said when it is opened
+  if (code != SQLITE_OK) return false;  // opening the store reports it
   sqlite3_busy_timeout(opened, 10'000);
   sqlite3_exec(opened, "PRAGMA user_version", nullptr, nullptr, nullptr);
   code = sqlite3_extended_errcode(opened);
   return code == SQLITE_READONLY_ROLLBACK;
 }
 
-// What tells one version of the files from another.
+// File status that tells one version of the files from another.
 std::vector<struct stat> stamps(const fs::path& store) {
   std::vector<struct stat> found;
   for (const char* ending : kEndings) {
@@ -103,7 +103,7 @@ std::unique_ptr<PrivateCopy> PrivateCopy::where_needed(const fs::path& store) {
   return nullptr;
 }
 
-// On the disk: a store may be larger than what memory should hold.
+// The copy lies on the disk: a store may be larger than memory should hold.
 PrivateCopy::PrivateCopy(const fs::path& store, Reason reason)
     : folder_("hfta-doctor", fs::temp_directory_path()), path_(folder_.path() / "store.db"), reason_(reason) {
   copy_as_it_lies(store, path_);

@@ -66,7 +66,7 @@ CREATE TRIGGER hfta_forget_study AFTER DELETE ON studies BEGIN
 END;
 )sql";
 
-// [i] leads from schema i + 1 to the next. A lease is taken before its study is made, so it goes by the name.
+// Entry i leads from schema i + 1 to the next. A lease is taken before its study is made, so it goes by the name.
 constexpr const char* kMigrations[] = {R"sql(
 CREATE TABLE hfta_leases (
   study_name TEXT NOT NULL PRIMARY KEY, fence INTEGER NOT NULL, token TEXT NOT NULL, holder TEXT NOT NULL);
@@ -96,7 +96,7 @@ END;
 )sql"};
 static_assert(std::size(kMigrations) == kNewestSchema - 1);
 
-// What is read and written of Optuna's tables; its others (heartbeats, artifacts, ...) may be absent.
+// Optuna's tables that are read and written; its others (heartbeats, artifacts, ...) may be absent.
 constexpr const char* kNeeded[] = {
     "studies",      "study_directions", "study_system_attributes",   "trials",
     "trial_params", "trial_values",     "trial_intermediate_values", "trial_system_attributes"};
@@ -105,7 +105,7 @@ constexpr const char* kNeeded[] = {
   throw Error(ErrorKind::kStorage, printable(connection.path().string()) + ": " + what);
 }
 
-/// Those that we create, and have created.
+/// The triggers that any of our schemas creates.
 const std::set<std::vector<std::string>>& our_triggers() {
   static const std::set<std::vector<std::string>> triggers = [] {
     std::set<std::vector<std::string>> found;
@@ -130,7 +130,7 @@ std::set<std::string> tables_of(Connection& connection) {
   return names;
 }
 
-/// Some of Optuna's tables and nothing else.
+/// Whether there are some of Optuna's tables and nothing else.
 bool is_half_made(const std::set<std::string>& tables) {
   static const std::set<std::string> optunas = [] {
     const std::vector<std::string> words = sql_words(kOptunaTables);
@@ -144,9 +144,9 @@ bool is_half_made(const std::set<std::string>& tables) {
          !std::all_of(std::begin(kNeeded), std::end(kNeeded), [&](const char* name) { return tables.contains(name); });
 }
 
-/// Optuna's programs make their tables in one transaction each. While another one is at it, it is waited for.
+/// Optuna makes each table in a transaction of its own. While another program is making them, this waits for it.
 std::set<std::string> settled_tables(Connection& connection) {
-  constexpr int kMilliseconds = 50, kMostWaits = 20;  // without a table more
+  constexpr int kMilliseconds = 50, kMostWaits = 20;  // waits without a new table
   std::set<std::string> tables = tables_of(connection);
   for (int waits = 0; waits < kMostWaits && is_half_made(tables); ++waits) {
     sqlite3_sleep(kMilliseconds);
@@ -171,7 +171,7 @@ void check_optuna(Connection& connection, const std::set<std::string>& tables) {
                                  printable(query.view(0)), kOptunaRevision, connection.path().string()));
 }
 
-/// The schema's number.
+/// Checks hfta_meta and returns the schema's number.
 int check_hfta(Connection& connection) {
   Query query = connection.query("SELECT schema_version, library_version FROM hfta_meta WHERE id = 1");
   if (!query.next())
@@ -207,7 +207,7 @@ void complete_tables(Connection& connection) {
   if (found == Contents::kEarlier) {
     version = check_hfta(connection);
     std::filesystem::path copy = connection.path();
-    // By a connection of its own: SQLite copies nothing in a transaction that may write.
+    // The copy needs a connection of its own: SQLite copies nothing in a transaction that may write.
     Connection(connection.path(), false, false).copy_to(copy += fmt::format(".schema-{}", version));
   } else {
     connection.execute(kFirstTables);

@@ -6,12 +6,12 @@
 
 namespace hfta::storage {
 
-/// What lies in an SQLite file.
+/// The tables that an SQLite file has.
 enum class Contents {
   kEmpty,    ///< No table at all.
   kOptuna,   ///< Optuna's tables, without ours.
-  kEarlier,  ///< Both, ours of an earlier schema.
-  kHfta,     ///< Both, ours of this schema.
+  kEarlier,  ///< Optuna's tables and ours, of an earlier schema.
+  kHfta,     ///< Optuna's tables and ours, of this schema.
 };
 
 /// Looks at the tables and their versions; while another program is making Optuna's tables, waits for it. Throws

@@ -30,7 +30,7 @@ class SqliteStore final : public Store {
   /// half-written is taken back in a private copy.
   enum class Mode { kCreate, kReadWrite, kReadOnly, kExamine };
   static SqliteStore open(const std::filesystem::path& path, Mode mode);
-  /// The same, but nullopt where no store has been made yet: no file, or one without tables, which another process is
+  /// open(), but nullopt where no store has been made yet: no file, or one without tables, which another process is
   /// just making or was killed while making. kCreate goes on from there. `mode` is not kCreate.
   static std::optional<SqliteStore> open_if_made(const std::filesystem::path& path, Mode mode);
 
@@ -81,7 +81,7 @@ class SqliteStore final : public Store {
   /// meanwhile. Of the states beside it nothing is copied: see backup.hpp.
   void copy_to(const std::filesystem::path& file);
 
-  /// What lies beside the file that kExamine could not read in place, or leave for others.
+  /// Work of a killed program, or a log, beside the file that kExamine could not read in place.
   enum class Pending {
     kNothing,
     kHalfWritten,  ///< A journal: a killed program left a transaction half-written, and the next one takes it back.
@@ -92,14 +92,14 @@ class SqliteStore final : public Store {
   [[nodiscard]] int schema();
   /// The name by which a study of the file was last run, as it was then; nullopt if no study was run.
   [[nodiscard]] std::optional<std::filesystem::path> home();
-  /// What SQLite finds wrong with the file's pages, indexes and references, at most some 20 lines.
+  /// A fault that SQLite finds in the file's pages, indexes or references; some 20 are found at most.
   struct StructuralFault {
     std::string words;
     bool in_index = false;  ///< Rows are whole; see rebuild_indexes().
   };
   [[nodiscard]] std::vector<StructuralFault> structural_faults();
-  /// What is never so in a study's rows, though each of them can be read; at most some of each kind. For faults that
-  /// the digests do not tell: rows that no digest is about, or that were never as they should be.
+  /// Contradictions in a study's rows, though each of them can be read; at most some of each kind. For faults that the
+  /// digests do not show: in rows that no digest covers, or that were never as they should be.
   [[nodiscard]] std::vector<std::string> row_faults(const std::string& study);
   /// Makes the indexes anew from the rows, if the file is whole then; otherwise throws Error{kStorage}, nothing
   /// written.
@@ -113,7 +113,7 @@ class SqliteStore final : public Store {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How the URL of a file is written, for messages.
+/// Examples of the URL of a file, for messages.
 inline constexpr const char* kSqliteUrls =
     "a file such as digits.db, sqlite:///digits.db or sqlite:////absolute/digits.db";
 /// `digits.db`, `sqlite:///digits.db`, `sqlite:////abs/digits.db` -> path. Throws Error{kConfig} for other URLs.

@@ -22,8 +22,8 @@ void set(Params& params, const std::string& name, trials::ParamValue value) {
   }
 }
 
-// What Optuna's enqueue_trial leaves: {"lr": 0.1, "layers": 3}. Text that is no such thing is nobody's parameter, and
-// whoever looks at it will say so.
+// Adds what Optuna's enqueue_trial left: {"lr": 0.1, "layers": 3}. Other text becomes a parameter
+// `fixed_params`, so that completing the trial reports it.
 void set_fixed(Params& params, std::string_view text) {
   nlohmann::json fixed;
   try {
@@ -60,7 +60,7 @@ std::vector<EnqueuedTrial> SqliteStore::enqueued(const std::string& study) {
   while (waiting.next()) {
     EnqueuedTrial& trial = trials.emplace_back();
     trial.number = waiting.small(1);
-    // One that Optuna tries again has parameters already.
+    // A trial that Optuna tries again has parameters already.
     Query params =
         connection.query("SELECT param_name, param_value, distribution_json FROM trial_params WHERE trial_id = ?1");
     params.bind(waiting.integer(0));
@@ -82,7 +82,7 @@ bool SqliteStore::claim(const std::string& study, int number, const Params& para
   Impl::KnownStudy& known = impl_->known(study);
   const std::int64_t id = impl_->trial_id(known, number);
   const std::string now = utc_text(when);
-  // Optuna's workers take a trial by the same compare and swap.
+  // This compare and swap is how Optuna's workers take a trial, too.
   connection
       .query(
           "UPDATE trials SET state = ?2, datetime_start = ?3, datetime_complete = ?4"

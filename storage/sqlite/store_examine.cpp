@@ -1,4 +1,4 @@
-// Store: what is looked at when somebody asks whether all is well.
+// SqliteStore: checks of the file and of its rows.
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kMostLines = 20, kMostRows = 5;
 
-/// What must never be. A query gives a line per offence; ?1 is the study_id.
+/// A contradiction that rows must never have. A query gives a line per offence; ?1 is the study_id.
 struct Rule {
-  bool of_ours;  ///< Needs the hfta_* tables.
+  bool of_ours;  ///< The query needs the hfta_* tables.
   const char* offences;
 };
 
@@ -61,7 +61,7 @@ constexpr Rule kRules[] = {
      " GROUP BY o.round, o.trial_id HAVING count(*) > 1"},
 };
 
-// As SQLite's integrity_check words them.
+// Whether a line of SQLite's integrity_check is about an index alone.
 bool is_of_index(std::string_view line) {
   const auto has = [&](const char* words) { return line.find(words) != line.npos; };
   return has("missing from index") || has("wrong # of entries in index") || has("values differ from index") ||

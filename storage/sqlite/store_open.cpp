@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::kStorage, printable(path.string()) + ": " + what);
 }
 
-/// Where the file lies: SQLite makes a journal beside it, and we a folder, so that a link to it must not count. The
-/// target of a link may still be to make.
+/// The path of the file itself: SQLite makes a journal beside it, and we a folder, so that a link to it must not count.
+/// The target of a link need not exist yet.
 fs::path located(fs::path path) {
   constexpr int kMostLinks = 40;  // the kernel's own limit
   std::error_code error;
@@ -54,7 +54,7 @@ void check_can_be_made(const fs::path& path, const fs::path& folder) {
   }
 }
 
-/// What SQLite itself would say of these is "unable to open database file" for all.
+/// Checks the path first: SQLite itself would only say "unable to open database file".
 fs::path checked(const fs::path& path, SqliteStore::Mode mode) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -75,7 +75,7 @@ fs::path checked(const fs::path& path, SqliteStore::Mode mode) {
   return place;
 }
 
-/// Walks the whole file's structure: found now, damage costs nothing; found in the middle of a study, a round.
+/// Walks the whole file's structure: damage found now costs nothing, damage found during a study costs a round.
 void check_health(Connection& connection) {
   Query query = connection.query("PRAGMA quick_check(1)");
   if (!query.next() || query.view(0) == "ok") return;
@@ -130,7 +130,7 @@ SqliteStore::Impl::Impl(const fs::path& path, Mode mode)
 
 std::unique_ptr<SqliteStore::Impl> SqliteStore::Impl::open(const fs::path& path, Mode mode) {
   auto impl = std::make_unique<Impl>(path, mode);
-  // By another name (a hard link, a bind mount) SQLite would look for another journal, and we for other states.
+  // Under another name (hard link, bind mount) SQLite would look for another journal, and we for other states.
   if (const std::optional<fs::path> home = impl->other_home()) impl = std::make_unique<Impl>(*home, mode);
   return impl;
 }
@@ -138,7 +138,7 @@ std::unique_ptr<SqliteStore::Impl> SqliteStore::Impl::open(const fs::path& path,
 void SqliteStore::Impl::prepare(Mode mode) {
   if (contents == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
   if (mode == Mode::kReadOnly || mode == Mode::kExamine)
-    return;  // what is read is held to its digests; a walk over the file would cost seconds
+    return;  // rows are compared with their digests; a walk over the file would cost seconds
   if (contents != Contents::kEmpty) check_health(connection);
   leave_wal(connection);
   if (contents != Contents::kHfta) complete_tables(connection);
@@ -192,7 +192,7 @@ SqliteStore SqliteStore::open(const fs::path& path, Mode mode) {
   return SqliteStore(std::move(impl));
 }
 
-// Only SQLite can tell: where a process was killed while it made the store, the file may have bytes that a journal
+// Opens the file to find out: if a process was killed while it made the store, the file may have bytes that a journal
 // beside it takes back.
 std::optional<SqliteStore> SqliteStore::open_if_made(const fs::path& path, Mode mode) {
   std::error_code error;

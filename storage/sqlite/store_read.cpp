@@ -25,7 +25,7 @@ int small_json(std::string_view text, const char* what) {
   }
 }
 
-/// Of an attribute's key and value; in the order of `drawn`, the parameters that the trial began with.
+/// Reads a copy from an attribute's key and value. `drawn`: the parameters that the trial began with, in their order.
 trials::Copy copy_from(std::string_view key, std::string_view text, const trials::Params& drawn) {
   const nlohmann::json json = parse(text, std::string(key));
   trials::Copy copy;
@@ -51,11 +51,11 @@ class Builder {
   void read_trials();
   void read_params();
   void read_values();
-  /// Our metrics for the trials that we trained.
+  /// Reads our metrics of the trials that we trained.
   void read_ours(bool has_digests);
-  /// Intermediate values, as metric `metric`, for the trials that Optuna's programs trained.
+  /// Reads intermediate values, as metric `metric`, of the trials that Optuna's programs trained.
   void read_optunas_epochs(const std::string& metric);
-  /// What the digests say, once all is read.
+  /// Compares the digests once all is read; treats damaged trials as `damage` says.
   void check(Store::Damage damage);
   [[nodiscard]] std::vector<Trial> take() { return std::move(trials_); }
 
@@ -76,7 +76,7 @@ class Builder {
   void read_epochs();
   void read_tests();
 
-  /// The digests of a trial as its rows were found, and as they are stored: of what it was given and trained, and of
+  /// The digests of a trial, computed from its rows and as stored: `rows` is of what it was given and trained, `end` of
   /// its end where that was ours.
   struct Digests {
     Digest rows, end;
@@ -92,7 +92,7 @@ class Builder {
   std::vector<std::int64_t> ids_;
   std::vector<Trial> trials_;
   std::vector<Digests> digests_;
-  std::vector<std::string> completed_;  // as it is stored
+  std::vector<std::string> completed_;  // times of completion as they are stored
   std::vector<bool> has_our_epochs_;
   std::unordered_map<std::string, OptunaDistribution> distributions_;  // one text serves thousands of trials
 };
@@ -262,7 +262,7 @@ void Builder::read_tests() {
 }
 
 void Builder::read_optunas_epochs(const std::string& metric) {
-  // Trial by trial, since mostly there is none to ask about: what we trained is known from our own rows.
+  // Queries trial by trial, since mostly there is none to ask about: what we trained is known from our own rows.
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     if (has_our_epochs_[i]) continue;
     Query query = connection_.query(
@@ -355,7 +355,7 @@ std::vector<RoundRecord> SqliteStore::rounds(const std::string& study) {
   const std::int64_t id = impl_->study_id(study);
   std::vector<RoundRecord> records;
   if (!impl_->has_hfta_tables()) return records;
-  std::map<std::pair<std::int64_t, std::int64_t>, Digest> slots;  // by round and array
+  std::map<std::pair<std::int64_t, std::int64_t>, Digest> slots;  // keyed by round and array
   if (impl_->has_digests()) {
     Query query =
         impl_->connection.query("SELECT round, array, slot, trial_id, epoch FROM hfta_occupancy WHERE study_id = ?1");

@@ -28,7 +28,7 @@ class ExactParams {
   nlohmann::json json_ = nlohmann::json::object();
 };
 
-/// What a transaction adds to the digests of trials, by trial_id: each is read and written once.
+/// Digests that a transaction adds to those of trials, by trial_id: each is read and written once.
 using DigestChanges = std::map<std::int64_t, Digest>;
 
 void write_digests(Connection& connection, const DigestChanges& changes) {
@@ -37,7 +37,7 @@ void write_digests(Connection& connection, const DigestChanges& changes) {
     {
       Query query = connection.query("SELECT digest FROM hfta_trials WHERE trial_id = ?1");
       query.bind(trial_id);
-      if (!query.next() || query.is_null(0)) continue;  // of an earlier schema
+      if (!query.next() || query.is_null(0)) continue;  // rows of an earlier schema have no digest
       digest += Digest(query.integer(0));
     }
     connection.query("UPDATE hfta_trials SET digest = ?2 WHERE trial_id = ?1").bind(trial_id, digest.stored()).run();
@@ -104,7 +104,7 @@ void write_epoch(Connection& connection, std::int64_t trial_id, const Changes::E
       .run();
 }
 
-// Parameters that Optuna has a column for are kept as they were drawn; these, exactly, in the attribute alone.
+// Optuna's rows keep the parameters as they were drawn; those of the copy are kept exactly, in the attribute alone.
 void write_copy(Connection& connection, const Distributions& distributions, std::int64_t trial_id,
                 const trials::Copy& copy, Digest& digest) {
   const std::string key = kCopyKey + std::to_string(copy.epoch);
@@ -167,9 +167,9 @@ void write_tests(Connection& connection, std::int64_t trial_id, const std::map<s
   write_end_digest(connection, trial_id);
 }
 
-/// After the rows of the round and of its slots.
+/// Writes the digests of rounds; the rows of the rounds and of their slots must be written before.
 void write_round_digests(Connection& connection, std::int64_t study_id, const Changes& changes) {
-  std::set<std::pair<int, int>> rounds;  // and arrays
+  std::set<std::pair<int, int>> rounds;  // pairs of round and array
   for (const RoundRecord& r : changes.rounds) rounds.emplace(r.round, r.array);
   for (const OccupancyRecord& o : changes.occupancy) rounds.emplace(o.round, o.array);
   for (const auto& [round, array] : rounds) {
@@ -281,7 +281,7 @@ SqliteStore::Impl::KnownStudy& SqliteStore::Impl::known(const std::string& name)
 }
 
 std::int64_t SqliteStore::Impl::trial_id(KnownStudy& study, int number) {
-  const auto index = static_cast<std::size_t>(number);  // of a negative one, beyond any
+  const auto index = static_cast<std::size_t>(number);  // a negative number becomes an index beyond any
   if (index >= study.trial_ids.size()) {
     Query query =
         connection.query("SELECT trial_id, number FROM trials WHERE study_id = ?1 AND trial_id > ?2 ORDER BY trial_id");

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 /// A kind of store.
 struct StoreKind {
   std::string_view scheme;
-  /// How its URLs are written, for messages; "" where no user can have one.
+  /// Form of its URLs, for messages; "" where no user can have one.
   std::string_view form;
   /// Why no user can have one.
   std::string_view why_not;
@@ -75,7 +75,7 @@ constexpr const StoreKind& kPlainPath = kKinds[0];
 std::string_view scheme_of(std::string_view url) {
   const std::string_view scheme = url.substr(0, std::min(url.find("://"), url.size()));
   if (scheme.size() == url.size()) {
-    // Without slashes, the schemes that there are count all the same: nobody means a file of that name.
+    // A known scheme counts even without slashes: nobody means a file of that name.
     for (const StoreKind& kind : kKinds) {
       if (url.starts_with(kind.scheme) && url.substr(kind.scheme.size()).starts_with(":")) return kind.scheme;
     }

@@ -12,7 +12,7 @@
 
 namespace hfta::storage {
 
-/// What is to be done with a store.
+/// How a store is opened.
 enum class OpenMode {
   kCreate,     ///< Written to; made where it is absent, or half made.
   kReadWrite,  ///< Written to.
@@ -21,15 +21,15 @@ enum class OpenMode {
 
 /// Throws Error{kStorage} if there is no store, or one that cannot be used.
 [[nodiscard]] std::unique_ptr<Store> open_store(const std::string& url, OpenMode mode);
-/// The same, but null where no store has been made yet. `mode` is not kCreate.
+/// open_store(), but null where no store has been made yet. `mode` is not kCreate.
 [[nodiscard]] std::unique_ptr<Store> open_store_if_made(const std::string& url, OpenMode mode);
 
-/// The URL of the store that `url` means in a config of `folder`. Of a file: its path from there, without `.` and `..`.
+/// The URL of the store that `url` means in a config of `folder`. A file: its path from there, without `.` and `..`.
 [[nodiscard]] std::string resolve_store(const std::string& url, const std::filesystem::path& folder);
 /// The URL that means everywhere what `url` means in the working folder.
 [[nodiscard]] std::string absolute_store(const std::string& url);
 
-/// The file of a store that is one, for what only files have (doctor, backup).
+/// The file of a store that is a file, for commands that need a file (doctor, backup).
 [[nodiscard]] std::filesystem::path store_file(const std::string& url);
 
 }  // namespace hfta::storage

@@ -1,4 +1,4 @@
-// The free accelerators with the lowest numbers, as a program that knows no links takes them.
+// A baseline: the free accelerators with the lowest numbers, as a program takes them that knows nothing of links.
 
 #include "engine/allocation/policies/policies.hpp"
 

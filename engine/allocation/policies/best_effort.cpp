@@ -60,7 +60,7 @@ class BestEffort final : public Policy {
  private:
   struct Division {
     DeviceSet first = 0;  ///< The set of the lowest accelerator; 0: it is in none.
-    int score = 0;        ///< Of all its sets.
+    int score = 0;        ///< The scores of all its sets, added up.
   };
 
   const Division& division(DeviceSet free, int devices) {
@@ -82,7 +82,7 @@ class BestEffort final : public Policy {
 
   const Scores& scores_;
   std::vector<int> pairs_;                                          ///< The sum over a set's pairs.
-  std::vector<std::unordered_map<DeviceSet, Division>> divisions_;  ///< By size, then by what is free.
+  std::vector<std::unordered_map<DeviceSet, Division>> divisions_;  ///< Divisions by size, then by free accelerators.
 };
 
 }  // namespace

@@ -17,9 +17,9 @@ namespace hfta::engine {
 namespace {
 
 constexpr std::size_t kAhead = 16;           // arrays that are played on
-constexpr std::size_t kMostCandidates = 64;  // by each rule
+constexpr std::size_t kMostCandidates = 64;  // most sets that each rule puts first
 
-/// How an array behind the first is placed: for bandwidth, or first of all so that others find bandwidth.
+/// The rule that places an array behind the first: for bandwidth, or first of all so that others find bandwidth.
 enum Rule : std::size_t { kTakes, kLeaves, kRules };
 
 class Lookahead final : public Policy {
@@ -46,7 +46,7 @@ class Lookahead final : public Policy {
     return rule == kTakes ? std::pair(taken, left) : std::pair(left, taken);
   }
 
-  // In the order of the first rule; where there are many, only those that either rule puts first.
+  // The candidates in the first rule's order; where there are many, only those that either rule puts first.
   [[nodiscard]] std::vector<DeviceSet> candidates_of(const Situation& situation) const {
     std::vector<DeviceSet> all;
     for (const DeviceSet set : scores_.sets(situation.queue.front().devices)) {
@@ -69,7 +69,7 @@ class Lookahead final : public Policy {
     return all;
   }
 
-  // The slowdowns of the arrays, less 1, added up.
+  // The cost of a play: the slowdowns of its arrays, less 1, added up.
   double cost_of(const Situation& situation, DeviceSet first, Rule rule) {
     DeviceSet free = situation.free;
     double now = 0, cost = 0;
@@ -105,8 +105,8 @@ class Lookahead final : public Policy {
 
   const TimeModel& model_;
   const Scores& scores_;
-  std::array<std::vector<std::unordered_map<DeviceSet, DeviceSet>>, kRules> known_;  ///< By rule, size, what is free.
-  std::vector<std::pair<double, DeviceSet>> working_;                                ///< (end, set); of one play.
+  std::array<std::vector<std::unordered_map<DeviceSet, DeviceSet>>, kRules> known_;  ///< By rule, size, free set.
+  std::vector<std::pair<double, DeviceSet>> working_;                                ///< (end, set) in one play.
 };
 
 }  // namespace

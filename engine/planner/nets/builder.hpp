@@ -42,9 +42,9 @@ class ImageNet {
   [[nodiscard]] Image activation(const Image& in);
   [[nodiscard]] Image pool(const Image& in, const Kernel& kernel);
   [[nodiscard]] Image pool_all(const Image& in);
-  /// Of images of one size.
+  /// Adds two images of one size.
   [[nodiscard]] Image add(const Image& a, const Image& b);
-  /// Along channels.
+  /// Concatenates images along channels.
   [[nodiscard]] Image concat(const std::vector<Image>& parts);
   [[nodiscard]] Image linear(const Image& in, int features);
 

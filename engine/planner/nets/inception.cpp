@@ -9,7 +9,7 @@
 namespace hfta::engine::planner {
 namespace {
 
-/// Figure 5: 35 x 35.
+/// The module of figure 5, 35 x 35.
 Image module_a(ImageNet& net, const Image& in, int pooled) {
   const Image one = net.conv_norm(in, 64, square(1));
   const Image five = net.conv_norm(net.conv_norm(in, 48, square(1)), 64, square(5));
@@ -19,7 +19,7 @@ Image module_a(ImageNet& net, const Image& in, int pooled) {
   return net.concat({one, five, three, pool});
 }
 
-/// To 17 x 17.
+/// Reduces the image to 17 x 17.
 Image reduction_b(ImageNet& net, const Image& in) {
   const Kernel halve = square(3, 2, Edge::kValid);
   const Image three = net.conv_norm(in, 384, halve);
@@ -30,7 +30,7 @@ Image reduction_b(ImageNet& net, const Image& in) {
 
 constexpr Kernel kRow7 = {1, 7, 1, Edge::kSame, 1}, kColumn7 = {7, 1, 1, Edge::kSame, 1};
 
-/// Figure 6: 17 x 17, `c` channels within.
+/// The module of figure 6, 17 x 17, with `c` channels within.
 Image module_c(ImageNet& net, const Image& in, int c) {
   const Image one = net.conv_norm(in, 192, square(1));
   Image seven = net.conv_norm(net.conv_norm(in, c, square(1)), c, kRow7);
@@ -42,7 +42,7 @@ Image module_c(ImageNet& net, const Image& in, int c) {
   return net.concat({one, seven, twice, pool});
 }
 
-/// To 8 x 8.
+/// Reduces the image to 8 x 8.
 Image reduction_d(ImageNet& net, const Image& in) {
   const Kernel halve = square(3, 2, Edge::kValid);
   const Image three = net.conv_norm(net.conv_norm(in, 192, square(1)), 320, halve);
@@ -52,7 +52,7 @@ Image reduction_d(ImageNet& net, const Image& in) {
   return net.concat({three, seven, net.pool(in, halve)});
 }
 
-/// Figure 7: 8 x 8.
+/// The module of figure 7, 8 x 8.
 Image module_e(ImageNet& net, const Image& in) {
   const Kernel row = {1, 3, 1, Edge::kSame, 1}, column = {3, 1, 1, Edge::kSame, 1};
   const Image one = net.conv_norm(in, 320, square(1));

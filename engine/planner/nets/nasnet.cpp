@@ -9,7 +9,7 @@
 namespace hfta::engine::planner {
 namespace {
 
-/// Twice: activation, a kernel for each channel, 1 x 1, norm.
+/// A separable convolution, twice: activation, a kernel for each channel, 1 x 1, norm.
 Image separable(ImageNet& net, const Image& in, int channels, int size, int stride = 1) {
   Image x = net.depthwise(net.activation(in), square(size, stride));
   x = net.norm(net.conv(x, channels, square(1)));
@@ -18,10 +18,10 @@ Image separable(ImageNet& net, const Image& in, int channels, int size, int stri
 }
 
 struct Inputs {
-  Image before, last;  ///< Of the cell before the last one, and of the last one.
+  Image before, last;  ///< Outputs of the cell before the last one, and of the last one.
 };
 
-/// Both in the cell's size and channels.
+/// Both inputs, brought to the cell's size and channels.
 Inputs adjusted(ImageNet& net, const Inputs& in, int channels) {
   Image before = in.before;
   if (before.op < 0) before = in.last;  // the first cell has one input

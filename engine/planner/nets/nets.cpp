@@ -21,7 +21,7 @@ const std::vector<Net>& nets() {
       {"transformer-6", "Vaswani et al., NIPS'17", 65, 720, [] { return transformer(6); }},
       {"bert-large-24", "Devlin et al., NAACL'19", 340, 48, [] { return bert_large(24); }},
       {"xlnet-large-24", "Yang et al., NeurIPS'19", 360, 48, [] { return xlnet_large(24); }},
-      // Deeper than published.
+      // This net is deeper than the published one.
       {"transformer-24", "Vaswani et al., NIPS'17", 0, 120, [] { return transformer(24); }},
       {"bert-large-48", "Devlin et al., NAACL'19", 0, 24, [] { return bert_large(48); }},
       {"xlnet-large-48", "Yang et al., NeurIPS'19", 0, 24, [] { return xlnet_large(48); }}};

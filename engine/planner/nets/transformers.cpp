@@ -28,7 +28,7 @@ class TokenNet {
   int add_norm(int a, int b) {
     return push("norm", {a, b}, 6 * s_.tokens * s_.width, 2 * s_.width, s_.tokens * s_.width);
   }
-  /// Queries of one op, keys and values of another. `relative`: with scores by distance (XLNet).
+  /// Attention with queries of one op, keys and values of another. `relative`: with scores by distance (XLNet).
   int attention(int from, int to, bool relative) {
     const int queries = linear(from, s_.width, s_.width);
     const int keys = linear(to, s_.width, s_.width), values = linear(to, s_.width, s_.width);

@@ -34,8 +34,8 @@ void normalise(const Normalisation<float>& by, const float* x, const float* resi
 void normalise(const Normalisation<double>& by, const double* x, const double* residual, std::int64_t ld,
                std::int64_t rows, std::int64_t channels, double* y);
 
-/// For each column the sum of dy and that of dy (x - mean). Where a relu gave 0 dy counts as 0: if `y` is given that is
-/// where y is 0, and dy is made so in memory; otherwise what normalise() makes of x is looked at.
+/// Sums over each column of dy and of dy (x - mean). dy counts as 0 where a relu gave 0: if `y` is given, that is where
+/// y is 0, and dy is set to 0 in memory; otherwise the relu's result is computed from x as normalise() does.
 void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t ld,
                       std::int64_t rows, std::int64_t channels, float* dy, double* sums, double* products);
 void column_gradients(const Normalisation<double>& by, const double* x, const double* y, std::int64_t ld,

@@ -146,7 +146,7 @@ void TapProduct<T>::turn_piece(const Piece& piece, const Call& call, T* to) cons
   const T* const group = call.weight + piece.group * inputs_ * outputs_ * elements_;
   const T* const from = backward_ ? group + (piece.block * outputs_ + piece.panel) * elements_
                                   : group + (piece.panel * inputs_ + piece.block) * elements_;
-  const std::int64_t step = backward_ ? turning.stride : elements_;  // from one input to the next
+  const std::int64_t step = backward_ ? turning.stride : elements_;  // elements from one input to the next
   if (few_) std::fill_n(to, piece_size_, T{0});
   share(call.team, stretches_of(inputs, elements_ * panel_, kTurnedAtOnce),
         [&](std::int64_t first, std::int64_t count, int thread) {

@@ -36,7 +36,7 @@ class Source {
   std::int64_t images_, channels_, block_;
   bool copied_;
   Strides strides_;
-  std::int64_t row_ = 0;       // of the bordered source
+  std::int64_t row_ = 0;       // elements from row to row of the bordered source
   std::int64_t bordered_ = 0;  // elements of scratch
 };
 
@@ -59,7 +59,7 @@ class TapProduct final : public DataPass<T> {
   void operator()(const Call& call) const override;
 
  private:
-  struct Place {  // of a row of result pixels: its image, phase, and row in that
+  struct Place {  // place of a row of result pixels: its image, phase, and row in that
     std::int64_t image = 0;
     std::size_t phase = 0;
     std::int64_t row = 0;
@@ -70,7 +70,7 @@ class TapProduct final : public DataPass<T> {
     std::vector<std::int64_t> elements;
     std::int64_t first_tap = 0;
   };
-  struct Piece {  // of the weights: a group's panel of outputs times a block of inputs
+  struct Piece {  // piece of the weights: a group's panel of outputs times a block of inputs
     std::int64_t group = 0, panel = 0, block = 0;
   };
   void make_kernels();
@@ -84,17 +84,17 @@ class TapProduct final : public DataPass<T> {
 
   TapGeometry g_;
   std::int64_t groups_, elements_;
-  std::int64_t inputs_, outputs_;  // of a group
+  std::int64_t inputs_, outputs_;  // channels of a group
   std::int64_t panel_, block_;
-  std::int64_t ld_ = 0;  // of the turned weights
+  std::int64_t ld_ = 0;  // leading dimension of the turned weights
   bool kept_;            // all pieces are turned before the batch
   bool backward_, add_, few_;
   Source source_;
   std::vector<PhaseKernels> phases_;
   FewPixels<T> row_;  // if few_
   std::int64_t piece_size_ = 0, pieces_ = 1;
-  std::int64_t rows_ = 0;      // of an image, in all phases
-  std::int64_t products_ = 0;  // of a row in a piece, on average
+  std::int64_t rows_ = 0;      // rows of an image, in all phases
+  std::int64_t products_ = 0;  // products of a row in a piece, on average
 };
 
 }  // namespace hfta::fusion::cpu

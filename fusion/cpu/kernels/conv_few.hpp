@@ -15,7 +15,7 @@ template <typename T>
 struct FewPixels {
   std::int64_t pixels = 0, step = 0;  ///< `step`: elements from what one pixel reads to what the next one does.
   std::vector<std::int64_t> terms;    ///< Offsets in the source from a pixel's place, one for each row of weights.
-  std::int64_t width = 0;             ///< Of a row of weights: a multiple of kFewOutputs.
+  std::int64_t width = 0;             ///< Elements of a row of weights, a multiple of kFewOutputs.
   std::int64_t ld = 0;                ///< Elements from one result pixel to the next.
 };
 

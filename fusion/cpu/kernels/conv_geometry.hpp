@@ -1,5 +1,5 @@
 #pragma once
-/// Which pixels of its input each output pixel of a convolution is made of.
+/// Geometry of convolutions: the input pixels that each output pixel is made of.
 
 #include <array>
 #include <cstdint>

@@ -14,7 +14,7 @@ constexpr std::int64_t kPanel = 64, kBlock = 64, kPixels = 64;
 // Short rows: fewer channels and more columns at once are read less often.
 std::int64_t panel_of(const ConvShape& s) { return std::min(s.out[1] < 16 ? kPanel / 2 : kPanel, s.o / s.groups); }
 
-// Where there is one tap, a team shares blocks.
+// Channels of a block: fewer if there is one tap, since a team then shares blocks.
 std::int64_t block_of(std::int64_t inputs, std::int64_t taps) {
   const std::int64_t block = taps == 1 ? kBlock / 2 : kBlock;
   return inputs <= block * 3 / 2 ? inputs : block;
@@ -52,7 +52,7 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
   few_ ? make_row(s) : make_kernels(s);
 }
 
-// What a row of dy sees of each tap's channels, in the order of the gradient's own elements.
+// The elements of each tap's channels that a row of dy sees, in the order of the gradient's own elements.
 template <typename T>
 void WeightGradient<T>::make_row(const ConvShape& s) {
   for (std::int64_t c = 0; c < inputs_; ++c) {
@@ -86,7 +86,7 @@ void WeightGradient<T>::make_kernels(const ConvShape& s) {
   }
 }
 
-// Of the call, and of finish().
+// Scratch memory of a call, and of finish().
 template <typename T>
 std::int64_t WeightGradient<T>::scratch(int threads) const {
   const std::int64_t packed = packed_ ? at_once_ * g_.result[0] * g_.result[1] * panel_ : 0;

@@ -23,7 +23,7 @@ class WeightGradient final : public WeightPass<T> {
   void finish(const Call& call) const override;
 
  private:
-  struct Piece {  // of the weights: a group's panel of outputs times a block of inputs
+  struct Piece {  // piece of the weights: a group's panel of outputs times a block of inputs
     std::int64_t group = 0, panel = 0, block = 0;
   };
   void make_kernels(const ConvShape& s);
@@ -41,17 +41,17 @@ class WeightGradient final : public WeightPass<T> {
 
   TapGeometry g_;
   std::int64_t groups_, elements_;
-  std::int64_t inputs_, outputs_;  // of a group
+  std::int64_t inputs_, outputs_;  // channels of a group
   std::int64_t panel_, block_, at_once_;
   bool kept_;  // the sums of all pieces are kept from call to call
   bool add_, few_, packed_;
   Source source_;
-  std::int64_t rows_ = 1;      // of pixels that a call reduces
-  std::int64_t ld_ = 0;        // of sums
+  std::int64_t rows_ = 1;      // rows of pixels that a call reduces
+  std::int64_t ld_ = 0;        // leading dimension of the sums
   FewPixels<T> row_;           // if few_
   std::int64_t dy_pixel_ = 0;  // elements from one pixel of dy's panel to the next
   std::int64_t piece_size_ = 0;
-  std::int64_t places_ = 0;                   // for sums of pieces: all, or those of a panel if not kept_
+  std::int64_t places_ = 0;                   // pieces that have sums: all, or those of a panel if not kept_
   BatchReduceKernel<T> micro_[2][2][2] = {};  // [narrow panel][short block][adds]
   std::vector<unsigned long long> x_, dy_;    // offsets in bytes of each row, from the first image of a call
 };

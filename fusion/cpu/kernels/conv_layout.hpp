@@ -18,9 +18,9 @@ inline constexpr std::int64_t kTurnedAtOnce = 16;
 /// turning_scratch() elements.
 struct Turning {
   std::int64_t k = 0, columns = 0, ld = 0;
-  std::int64_t stride = 0;      ///< Of `from`'s leading dimension, elements.
-  std::int64_t elements = 0;    ///< Of a kernel: height * width.
-  std::int64_t tap_stride = 0;  ///< Of `to`, elements.
+  std::int64_t stride = 0;      ///< Stride of `from`'s leading dimension, in elements.
+  std::int64_t elements = 0;    ///< Elements of a kernel: height * width.
+  std::int64_t tap_stride = 0;  ///< Elements from one tap of `to` to the next.
 };
 void turn_weights(const Turning& turning, bool outputs_first, const std::int64_t* elements, std::int64_t taps,
                   const float* from, float* to, float* scratch);

@@ -1,5 +1,5 @@
 #pragma once
-/// What every algorithm for convolutions offers: the two data passes, and the gradient of the weights. A convolution's
+/// Interface of every algorithm for convolutions: two data passes, and the gradient of the weights. A convolution's
 /// shape alone says which algorithm computes it, so that its result is the same bits on every run.
 
 #include <memory>
@@ -29,13 +29,13 @@ class DataPass {
 
   struct Call {
     Team* team = nullptr;                ///< Who shares the work; null: the caller alone.
-    std::int64_t first = 0, images = 0;  ///< Of the batch; `first` is a multiple of images_at_once(), `images` at most
-                                         ///< as many.
-    const T* source = nullptr;           ///< The whole batch's.
+    std::int64_t first = 0, images = 0;  ///< Part of the batch: `first` is a multiple of images_at_once(), `images` at
+                                         ///< most as many.
+    const T* source = nullptr;           ///< Source of the whole batch.
     const T* weight = nullptr;           ///< [O, C / groups, kernel].
     T* turned = nullptr;                 ///< turned_size() elements.
-    T* result = nullptr;                 ///< The whole batch's.
-    T* scratch = nullptr;                ///< Of no other call that runs.
+    T* result = nullptr;                 ///< Result of the whole batch.
+    T* scratch = nullptr;                ///< scratch() elements, not shared with another running call.
     const T* bias = nullptr;             ///< May be null.
     bool relu = false;
   };
@@ -64,12 +64,12 @@ class WeightPass {
   struct Call {
     Team* team = nullptr;     ///< Who shares the work; null: the caller alone.
     std::int64_t images = 0;  ///< At most images_at_once().
-    const T* x = nullptr;     ///< Of these images.
-    const T* dy = nullptr;    ///< Likewise.
+    const T* x = nullptr;     ///< Input of these images.
+    const T* dy = nullptr;    ///< Output gradient of these images.
     T* sums = nullptr;        ///< sums_size() elements.
-    bool begins = true;       ///< What is in the sums does not count.
+    bool begins = true;       ///< The sums begin at 0: their old contents do not count.
     T* dweight = nullptr;     ///< [O, C / groups, kernel].
-    T* scratch = nullptr;     ///< Of no other call that runs.
+    T* scratch = nullptr;     ///< scratch() elements, not shared with another running call.
   };
   /// Adds what these images contribute to the sums. Calls with other sums may run at the same time.
   virtual void operator()(const Call& call) const = 0;

@@ -18,7 +18,7 @@ struct Row {
   const T* weights;
   T* result;
   const std::int64_t* sources;
-  const std::int64_t* rows;  // of weights
+  const std::int64_t* rows;  // rows of weights
   std::int64_t taps, pixels, channels, source_step, result_step;
   bool add;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// Gated activations: y = f(x) g, as GLU variants have them (Shazeer 2020, arXiv:2002.05202). Of n elements each,
+/// Gated activations: y = f(x) g, as in GLU variants (Shazeer 2020, arXiv:2002.05202). Tensors have n elements each,
 /// without gaps. `team`: who shares the work; null: the caller alone.
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace hfta::fusion::cpu {
 void gate(Team* team, Unary op, const float* x, const float* gate, float* y, std::int64_t n);
 void gate(Team* team, Unary op, const double* x, const double* gate, double* y, std::int64_t n);
 
-/// What gate()'s gradients go to; null where one is not wanted.
+/// Memory for gate()'s gradients; null where one is not wanted.
 template <typename T>
 struct GateGradients {
   T* x = nullptr;

@@ -85,7 +85,7 @@ auto micro_kernel(const Product& p, std::int64_t rows, std::int64_t columns, std
 }
 
 constexpr std::int64_t kFar = 1024;      // bytes
-constexpr std::int64_t kManyRows = 256;  // of A: they pay for panels of all of B, however its rows lie
+constexpr std::int64_t kManyRows = 256;  // rows of A: they pay for panels of all of B, however its rows lie
 
 // Rows that lie a multiple of 1 KiB apart share few sets of the first cache, and drive one another out.
 template <typename T>
@@ -141,7 +141,7 @@ void Gemm<T>::choose_blocks() {
   const bool copied = p_.n > kColumns && p_.m >= least_rows_for_copies_of_b<T>(p_);
   copies_b_ = copied && p_.a_transposed && !p_.b_transposed && p_.m < kManyRows;
   packed_ = p_.b_transposed || (copied && !copies_b_);
-  // For columns that do not fill a register LIBXSMM has masks with AVX-512 alone; otherwise it goes one by one.
+  // LIBXSMM can mask columns that do not fill a register, but only in AVX-512; otherwise it goes one by one.
   filled_ = packed_ && !p_.a_transposed && !has_avx512();
   tiled_ = !p_.a_transposed && falls_together<T>(p_.ldc);
   copies_a_ = copies_blocks_of_a<T>(p_);
@@ -265,7 +265,7 @@ void Gemm<T>::run_transposed(const Call& call, Team* team) const {
   }
 }
 
-// By the team, or by that thread alone.
+// Runs a slice by the team, or by that thread alone.
 template <typename T>
 void Gemm<T>::run_slice(const Call& call, const Slice& slice, Team* team, int thread) const {
   const std::int64_t blocks = parts(p_.m, rows_), panels = parts(p_.n, columns_);

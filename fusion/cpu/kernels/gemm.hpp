@@ -79,12 +79,12 @@ class Gemm {
   bool tiled_ = false;                               // C's blocks are made aside
   bool copies_a_ = false, copies_b_ = false;         // A transposed: blocks of either, when they are used
   bool filled_ = false;                              // panels end with columns of zeros that fill a register
-  std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
+  std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // sizes of a block
   std::int64_t packed_size_ = 0, sums_size_ = 0;     // scratch of all: panels, sums of slices but the first
   std::int64_t block_b_ = 0, own_ = 0;               // and of each thread, in which B's copied block begins there
-  Stretches slices_;                                 // of K, each summed by itself
-  Stretches panels_;                                 // of B, to be packed
-  Stretches tiles_;                                  // of C, panel by panel; A transposed: rows of them
+  Stretches slices_;                                 // slices of K, each summed by itself
+  Stretches panels_;                                 // panels of B, to be packed
+  Stretches tiles_;                                  // tiles of C, panel by panel; A transposed: rows of tiles
   Micro micro_[2][2][2][2] = {};                     // [short rows][short columns][short depth][adds]
 };
 

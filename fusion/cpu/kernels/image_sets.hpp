@@ -20,14 +20,14 @@ namespace hfta::fusion::cpu {
 struct SomeImages {
   std::int64_t first = 0, images = 0;
   std::int64_t set = 0;
-  bool begins = true;    ///< Nothing of the set came before.
+  bool begins = true;    ///< This is the set's first call.
   Team* team = nullptr;  ///< Who shares the call's work; null: the thread alone.
-  int thread = 0;        ///< Whose call it is.
+  int thread = 0;        ///< The thread that makes the call.
 };
 
 class ImageSets {
  public:
-  /// Of no images.
+  /// Sets of no images.
   ImageSets() = default;
   /// Sets that have `sums` elements of sums each; one for each call where nothing is summed.
   explicit ImageSets(const ConvShape& shape, std::int64_t sums = 0);
@@ -67,7 +67,7 @@ template <typename Pass>
 [[nodiscard]] std::int64_t scratch_of_calls(const Pass& pass, int threads) {
   return std::max(threads * scratch_apart(pass), pass.scratch(threads));
 }
-/// Where in that memory the call's begins.
+/// Offset of the call's part in scratch_of_calls().
 template <typename Pass>
 [[nodiscard]] std::int64_t place_of_call(const Pass& pass, const SomeImages& some) {
   return some.team == nullptr ? some.thread * scratch_apart(pass) : 0;

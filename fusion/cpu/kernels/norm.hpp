@@ -25,7 +25,7 @@ void normalize_rows(Team* team, const NormShape& shape, const float* x, const fl
 void normalize_rows(Team* team, const NormShape& shape, const double* x, const double* weight, const double* bias,
                     double eps, double* y, double* mean, double* inverse);
 
-/// What normalize_rows' gradients go to; null where one is not wanted.
+/// Memory for normalize_rows' gradients; null where one is not wanted.
 template <typename T>
 struct NormGradients {
   T* x = nullptr;

@@ -13,7 +13,7 @@ struct Inside {
 };
 
 Inside inside(const ConvShape& s, std::size_t d, std::int64_t tap) {
-  const std::int64_t from = s.padding[d] - tap * s.dilation[d];  // of the input: out * stride >= from
+  const std::int64_t from = s.padding[d] - tap * s.dilation[d];  // the input begins where out * stride >= from
   const std::int64_t first = from <= 0 ? 0 : (from + s.stride[d] - 1) / s.stride[d];
   const std::int64_t room = s.in[d] - 1 + from;
   const std::int64_t last = room < 0 ? 0 : std::min(s.out[d], room / s.stride[d] + 1);

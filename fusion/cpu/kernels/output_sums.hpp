@@ -8,10 +8,10 @@
 
 namespace hfta::fusion::cpu {
 
-/// Of a convolution: `dy` [n, pixels, O]. The mean over taps of the sums over positions at which the tap meets a pixel
-/// and not padding. `scratch`: 2 O doubles.
+/// Sums of a convolution with `dy` [n, pixels, O]: the mean over taps of the sums over positions at which the tap meets
+/// a pixel and not padding. `scratch`: 2 O doubles.
 void sum_output(const ConvShape& shape, const float* dy, double* scratch, const SlotBounds::Sums& sums);
-/// Of a linear layer: `dy` [rows, O].
+/// Sums of a linear layer with `dy` [rows, O].
 void sum_output(const float* dy, std::int64_t rows, const SlotBounds::Sums& sums);
 
 }  // namespace hfta::fusion::cpu

@@ -1,5 +1,5 @@
 #pragma once
-/// Element by element, over stretches of memory without gaps. `team`: who shares the work; null: the caller alone.
+/// Pointwise operations over stretches of memory without gaps. `team`: who shares the work; null: the caller alone.
 
 #include <cstdint>
 
@@ -33,7 +33,7 @@ enum class Unary {
   kHardswish,
   kAtLeast,  ///< Not less than p; gradients pass where x is p.
   kAtMost,
-  kOver,  ///< The same, but they do not pass there.
+  kOver,  ///< Not less than p; gradients do not pass where x is p.
   kUnder,
 };
 enum class Binary { kAdd, kSubtract, kMultiply, kDivide };

@@ -17,7 +17,7 @@ struct Images {
 };
 
 struct Site {
-  std::int64_t rows, columns;          // of the window
+  std::int64_t rows, columns;          // sizes of the window
   std::int64_t row_step, column_step;  // elements
 };
 

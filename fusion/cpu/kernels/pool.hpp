@@ -9,19 +9,19 @@
 
 namespace hfta::fusion::cpu {
 
-/// What one output row (or column) looks at: `count` input rows from `first` on, clipped to the image.
+/// Window of one output row (or column): `count` input rows from `first` on, clipped to the image.
 struct Window {
   std::int64_t first = 0, count = 0;
-  std::int64_t divisor = 1;  ///< Of a mean: rows that count, be they padding.
+  std::int64_t divisor = 1;  ///< Rows that a mean counts, padding included if it counts.
 };
 
 struct PoolShape {
   std::int64_t n = 0, channels = 0;
   std::array<std::int64_t, 2> in = {}, step = {1, 1};  ///< Height, width; from one row of a window to the next.
   std::array<std::vector<Window>, 2> windows;          ///< By output row, by output column.
-  double divisor = 0;                                  ///< Of all means; 0: the windows' own.
+  double divisor = 0;                                  ///< Divisor of all means; 0: each window has its own.
 
-  [[nodiscard]] std::int64_t outputs() const;  ///< Of all images, channels included.
+  [[nodiscard]] std::int64_t outputs() const;  ///< Elements of the output, of all images and channels.
 };
 
 /// `where` (null: not wanted) gets the position in the clipped window of each maximum: the first of equal ones, or a

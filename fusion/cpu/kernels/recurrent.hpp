@@ -29,7 +29,7 @@ void advance(Cell cell, const CellStep<double>& step);
 /// The way back: from the whole gradient of h_after and c_after to that of the sums.
 template <typename T>
 struct CellGradient {
-  CellStep<T> step;        ///< As advance() left it.
+  CellStep<T> step;        ///< The step as advance() left it.
   const T* dh = nullptr;   ///< [N, H], of h_after.
   const T* dc = nullptr;   ///< LSTM: [N, H], of c_after beyond what comes through h_after.
   T* dgates = nullptr;     ///< [N, G H], of the sums (GRU: of the input's part); written.

@@ -13,7 +13,7 @@ constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so tha
 constexpr std::int64_t kStretch = 4096;  // elements of a row likewise
 constexpr std::int64_t kColumns = 64;
 
-// What is summed of each element.
+// Terms of a sum, as functions of an element.
 struct Itself {
   template <typename V>
   inline __attribute__((always_inline)) V operator()(const V& x) const {

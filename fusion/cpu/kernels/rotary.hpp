@@ -9,10 +9,10 @@ namespace hfta::fusion::cpu {
 /// `rows` rows, each so many elements behind the one before (0: the same).
 template <typename T>
 struct RotaryRows {
-  const T* x = nullptr;  ///< In backward, dy.
+  const T* x = nullptr;  ///< Input; in backward, dy.
   const T* cos = nullptr;
   const T* sin = nullptr;
-  T* y = nullptr;  ///< In backward, dx.
+  T* y = nullptr;  ///< Result; in backward, dx.
   std::int64_t rows = 0, n = 0;
   std::int64_t x_step = 0, cos_step = 0, sin_step = 0, y_step = 0;
 };

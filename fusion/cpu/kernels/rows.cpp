@@ -75,7 +75,7 @@ inline __attribute__((always_inline)) void mask_sum(T* dy, const T* y, std::int6
   }
 }
 
-// What the losses of the rows are divided by.
+// Divisor of the sum of the rows' losses.
 template <typename T>
 double total_weight(const CrossEntropy<T>& task, const std::int64_t* classes_of) {
   if (!task.mean) return 1;
@@ -158,7 +158,7 @@ inline __attribute__((always_inline)) void cross_entropy_rows(R, const CrossEntr
 template <typename T>
 double cross_entropy_of(Team* team, const CrossEntropy<T>& task, const T* logits, const std::int64_t* classes_of,
                         T* each, const CrossEntropyScratch<T>& scratch, T* gradient) {
-  constexpr std::int64_t kCost = 4;  // of an exponential, in plain elements
+  constexpr std::int64_t kCost = 4;  // cost of an exponential, in plain elements
   const double weight = 1.0 / total_weight(task, classes_of);
   share(team, stretches_of(task.rows, kCost * task.classes), [&](std::int64_t first, std::int64_t rows, int thread) {
     simd::multiversion([&](auto r) {
@@ -166,7 +166,7 @@ double cross_entropy_of(Team* team, const CrossEntropy<T>& task, const T* logits
                          scratch.rows + thread * scratch.ld, gradient);
     });
   });
-  double sum = 0;  // in the order of the rows
+  double sum = 0;  // summed in the order of the rows
   for (std::int64_t r = 0; r < task.rows; ++r) {
     if (each != nullptr) each[r] = static_cast<T>(scratch.losses[r]);
     sum += scratch.losses[r];

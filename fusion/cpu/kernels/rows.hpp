@@ -29,7 +29,7 @@ struct CrossEntropy {
   bool mean = true;             ///< The result, and gradients, are divided by the sum of the rows' weights.
 };
 
-/// What a call works in.
+/// Scratch memory of a call.
 template <typename T>
 struct CrossEntropyScratch {
   double* losses = nullptr;  ///< [rows]

@@ -1,5 +1,5 @@
 #pragma once
-/// Which outputs of a relu are not 0, as a bit each: all that its backward needs.
+/// Signs of a relu's outputs, a bit each that is set where the output is not 0: all that its backward needs.
 
 #include <cstdint>
 

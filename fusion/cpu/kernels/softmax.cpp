@@ -103,7 +103,7 @@ inline __attribute__((always_inline)) void weights_backward(R, T* d, const T* w,
   }
 }
 
-constexpr std::int64_t kCost = 4;  // of an exponential, in plain elements
+constexpr std::int64_t kCost = 4;  // cost of an exponential, in plain elements
 
 template <typename T>
 void softmax_of(Team* team, const T* x, T* y, std::int64_t rows, std::int64_t n, bool log) {

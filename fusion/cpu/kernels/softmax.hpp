@@ -17,13 +17,13 @@ void softmax_rows_backward(Team* team, const float* dy, const float* y, float* d
 void softmax_rows_backward(Team* team, const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n,
                            bool log, bool add);
 
-/// What is done to the scores of one attention head before their softmax.
+/// Scale and mask of the scores of one attention head, applied before their softmax.
 template <typename T>
 struct ScoreMask {
   T scale = 1;
   bool causal = false;                 ///< Row r sees elements 0 to r.
-  const T* added = nullptr;            ///< Or null. Its element (r, c) is at r row_step + c step.
-  const std::uint8_t* seen = nullptr;  ///< Likewise: where it is 0 the weight is 0.
+  const T* added = nullptr;            ///< Added to scores; or null. Element (r, c) is at r row_step + c step.
+  const std::uint8_t* seen = nullptr;  ///< Laid out alike, or null: the weight is 0 where it is 0.
   std::int64_t row_step = 0, step = 0;
 };
 

@@ -137,7 +137,7 @@ void WinogradProduct<T>::operator()(const Call& call) const {
   }
 }
 
-// Of all phases, whose panels lie panels() panels apart.
+// Transforms a panel of all phases, whose panels lie panels() panels apart.
 template <typename T>
 void WinogradProduct<T>::transform_panel(const Call& call, std::int64_t panel, T* to, T* own) const {
   const std::int64_t r = conv_.r, in_part = r * r, first_output = panel * panel_;
@@ -156,7 +156,7 @@ void WinogradProduct<T>::transform_panel(const Call& call, std::int64_t panel, T
                             .place_row = panel_,
                             .place = kernels_place()};
   const T* const from = call.weight + first_output * (backward_ ? taps : inputs_ * taps);
-  const std::int64_t step = backward_ ? all.stride : taps;  // from one input to the next
+  const std::int64_t step = backward_ ? all.stride : taps;  // elements from one input to the next
   share(call.team, stretches_of(inputs_, taps * panel_, kTurnedAtOnce),
         [&](std::int64_t first, std::int64_t count, int thread) {
           T* const scratch = own + thread * in_tile_lanes(own_);

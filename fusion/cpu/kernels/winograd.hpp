@@ -55,14 +55,14 @@ struct TileGrid {
 
 /// Taps of a convolution that are r x r neighbours among every s-th pixel.
 struct TilePart {
-  Tap first;                           ///< As the first result pixel sees it.
-  std::vector<std::int64_t> elements;  ///< Of the kernel, row by row.
+  Tap first;                           ///< The first tap, as the first result pixel sees it.
+  std::vector<std::int64_t> elements;  ///< Positions of the taps in the kernel, row by row.
 };
 
 /// A convolution as Winograd's: result pixels of each phase are sums over its parts.
 struct TiledConv {
   struct Phase {
-    Pair begin = {}, count = {};  ///< As cpu::Phase's.
+    Pair begin = {}, count = {};  ///< See cpu::Phase.
     std::vector<TilePart> parts;
   };
 
@@ -70,9 +70,9 @@ struct TiledConv {
   TiledConv(const ConvShape& shape, bool backward);
 
   std::int64_t r = 0;
-  TapGeometry geometry;       ///< With borders that fill tiles which reach beyond the result.
+  TapGeometry geometry;       ///< Its borders fill tiles that reach beyond the result.
   std::vector<Phase> phases;  ///< All have as many parts.
-  TileGrid grid;              ///< Of the largest phase.
+  TileGrid grid;              ///< Tiles of the largest phase.
 
   [[nodiscard]] std::int64_t places() const { return tile_places(r); }
   [[nodiscard]] std::int64_t parts() const { return static_cast<std::int64_t>(phases.front().parts.size()); }
@@ -87,7 +87,7 @@ class WinogradProduct final : public DataPass<T> {
  public:
   using typename DataPass<T>::Call;
 
-  /// `shape`: of which winograd_pays(). `backward`, `add`: data_pass(). Throws Error{kConfig} where LIBXSMM makes no
+  /// REQUIRES winograd_pays() of `shape`. `backward`, `add`: data_pass(). Throws Error{kConfig} where LIBXSMM makes no
   /// kernels for this processor.
   WinogradProduct(const ConvShape& shape, bool backward, bool add);
 
@@ -99,14 +99,14 @@ class WinogradProduct final : public DataPass<T> {
   void operator()(const Call& call) const override;
 
  private:
-  struct Chunk {  // of the call's tiles
+  struct Chunk {  // some of the call's tiles
     std::int64_t first = 0, count = 0;
   };
-  struct Micro {  // by the tiles of a product
+  struct Micro {  // kernels for a number of tiles
     std::int64_t rows = 0;
     BatchReduceKernel<T> whole[2] = {}, rest[2] = {};  // [narrow panel]: whole blocks; the short ones, added
   };
-  struct Blocks {  // of the inputs of all parts: offsets in bytes
+  struct Blocks {  // offsets in bytes of the blocks of inputs, of all parts
     std::vector<unsigned long long> kernels, source;
   };
   using Phase = TiledConv::Phase;
@@ -133,7 +133,7 @@ class WinogradProduct final : public DataPass<T> {
   bool kept_ = false;  // all panels of the kernels are transformed once, for all chunks and phases of the batch
   Source source_;
   std::int64_t own_ = 0;                // scratch of each thread
-  std::vector<std::int64_t> elements_;  // of the kernel: phase by phase, part by part
+  std::vector<std::int64_t> elements_;  // elements of the kernel: phase by phase, part by part
   Blocks whole_, rest_;
   std::vector<Micro> micro_;
 };

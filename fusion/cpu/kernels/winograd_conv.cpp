@@ -19,7 +19,7 @@ Pair largest(const std::vector<Phase>& phases) {
   return all;
 }
 
-// Of an image, over all phases and parts.
+// Numbers of products for an image, over all phases and parts.
 struct Products {
   std::int64_t direct = 0, in_tiles = 0;
 };
@@ -60,7 +60,7 @@ TiledConv::TiledConv(const ConvShape& s, bool backward)
     }
     for (const TilePart& part : tiled.parts) {
       for (std::size_t d = 0; d < 2; ++d) {
-        const std::int64_t last = 2 * (d == 0 ? grid.rows() : grid.columns()) + r - 2;  // of the part's pixels
+        const std::int64_t last = 2 * (d == 0 ? grid.rows() : grid.columns()) + r - 2;  // the part's last pixel
         geometry.bordered[d] = std::max(geometry.bordered[d], part.first.at[d] + last * step[d] + 1);
       }
     }

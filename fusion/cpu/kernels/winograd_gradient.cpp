@@ -72,7 +72,7 @@ void WinogradGradient<T>::make_kernels(const ConvShape& s) {
   }
 }
 
-// Of the call, and of finish().
+// Scratch memory of a call, and of finish().
 template <typename T>
 std::int64_t WinogradGradient<T>::scratch(int threads) const {
   return x_size() + dy_size() + threads * own_ + x_.scratch() + dy_.scratch();
@@ -114,7 +114,7 @@ void WinogradGradient<T>::finish(const Call& call) const {
 template <typename T>
 void WinogradGradient<T>::finish_pieces(const Call& call, std::int64_t first, std::int64_t count, const T* sums,
                                         T* own) const {
-  const std::int64_t stretches = (block_ + kFinished - 1) / kFinished;  // of a piece
+  const std::int64_t stretches = (block_ + kFinished - 1) / kFinished;  // stretches of a piece
   share(call.team, stretches_of(count * stretches, conv_.parts() * conv_.places() * kFinished * panel_),
         [&](std::int64_t begin, std::int64_t some, int thread) {
           for (std::int64_t i = begin; i < begin + some; ++i) {

@@ -14,7 +14,7 @@ class WinogradGradient final : public WeightPass<T> {
  public:
   using typename WeightPass<T>::Call;
 
-  /// `shape`: of which winograd_pays(). `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels
+  /// REQUIRES winograd_pays() of `shape`. `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels
   /// for this processor.
   WinogradGradient(const ConvShape& shape, bool add);
 
@@ -25,10 +25,10 @@ class WinogradGradient final : public WeightPass<T> {
   void finish(const Call& call) const override;
 
  private:
-  struct Chunk {  // of the call's tiles
+  struct Chunk {  // some of the call's tiles
     std::int64_t first = 0, count = 0;
   };
-  struct Piece {  // of the weights: a panel of outputs times a block of inputs
+  struct Piece {  // piece of the weights: a panel of outputs times a block of inputs
     std::int64_t panel = 0, block = 0;
   };
   struct Transformed {  // tiles of a chunk
@@ -60,7 +60,7 @@ class WinogradGradient final : public WeightPass<T> {
   bool kept_ = false;  // the sums of all pieces are kept from chunk to chunk, and from call to call
   Source x_, dy_;
   std::int64_t own_ = 0;  // scratch of each thread
-  struct Micro {          // by the tiles of a chunk
+  struct Micro {          // kernels for a number of tiles
     std::int64_t tiles = 0;
     BatchReduceKernel<T> sum[2][2][2] = {};  // [narrow panel][short block][adds]
   };

@@ -105,7 +105,7 @@ inline __attribute__((always_inline)) void both_sides(D d, Put put) {
   });
 }
 
-// Of tiles, whose M::kFrom x M::kFrom pixels become places.
+// Transforms tiles: M::kFrom x M::kFrom pixels of each become places.
 template <typename M, typename R, typename T>
 inline __attribute__((always_inline)) void to_places(R, const TileRow& r, const T* from, T* to) {
   using V = simd::Lanes<T, R::kBytes>;

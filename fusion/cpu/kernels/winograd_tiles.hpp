@@ -35,10 +35,10 @@ constexpr std::int64_t kTileLanes = 16;
 
 /// Tiles side by side in an image whose channels are last. Strides in elements.
 struct TileRow {
-  std::int64_t r = 3;  ///< Taps of a side of the kernel.
+  std::int64_t r = 3;  ///< Taps along each side of the kernel.
   std::int64_t tiles = 0, channels = 0;
-  std::int64_t row = 0, pixel = 0;   ///< Of the image: a tile is 2 pixels on from the one before.
-  std::int64_t place = 0, tile = 0;  ///< Of the transformed tiles.
+  std::int64_t row = 0, pixel = 0;   ///< Strides of the image; a tile begins 2 pixels after the one before.
+  std::int64_t place = 0, tile = 0;  ///< Strides of the transformed tiles.
 };
 
 /// `to` = B^T d B. `from`: the first tile's first source pixel.
@@ -50,8 +50,8 @@ void transform_gradient(const TileRow& row, const double* from, double* to);
 
 /// The pixels of the image that tiles are for.
 struct TileResult {
-  std::int64_t rows = 2, columns = 0;  ///< That there are, from the first tile's first pixel on.
-  bool add = false;                    ///< To what is there; otherwise in its place.
+  std::int64_t rows = 2, columns = 0;  ///< Size of the image, from the first tile's first pixel on.
+  bool add = false;                    ///< Results are added to what is there, and do not replace it.
 };
 /// `to` = A^T m A for the transformed tiles m in `from`. `to`: the first tile's first pixel.
 void transform_result(const TileRow& row, const TileResult& result, const float* from, float* to);
@@ -61,8 +61,8 @@ void transform_result(const TileRow& row, const TileResult& result, const double
 struct TileKernels {
   std::int64_t r = 3;
   std::int64_t rows = 0, columns = 0;
-  std::int64_t tap_row = 0, beside = 0, below = 0;  ///< Of the taps: a row; a tap to its right; one below it.
-  std::int64_t place_row = 0, place = 0;            ///< Of the places: a row; a place.
+  std::int64_t tap_row = 0, beside = 0, below = 0;  ///< Strides of taps: to the next row, the tap to the right, below.
+  std::int64_t place_row = 0, place = 0;            ///< Strides of places: to the next row, the next place.
 };
 /// places = G taps G^T.
 void transform_kernels(const TileKernels& kernels, const float* taps, float* places);

@@ -1,5 +1,5 @@
 #pragma once
-/// Which instructions LIBXSMM's kernels are made of.
+/// The instruction set that LIBXSMM makes its kernels for.
 
 #include <string>
 

@@ -1,4 +1,4 @@
-// What LIBXSMM gets in place of open(): see cmake/FindHftaXsmm.cmake.
+// The function that LIBXSMM calls in place of open(): see cmake/FindHftaXsmm.cmake.
 
 #include <cerrno>
 

@@ -15,12 +15,12 @@ namespace hfta::fusion::cpu {
 namespace {
 
 struct Attention {
-  Tensor q, k, v, mask;     // of equal leading sizes, which may be repeated; mask [..., L, S] added or bool
+  Tensor q, k, v, mask;     // have equal leading sizes, which may be repeated; mask [..., L, S] added or bool
   Tensor weights, kept, y;  // weights and the dropout mask [..., L, S]; y [..., L, V]
   bool causal = false, drops = false;
   double scale = 1;
   std::function<double(const Run&)> rate = {};
-  std::uint32_t key = 0;  // of the dropout mask
+  std::uint32_t key = 0;  // key of the dropout mask
 
   [[nodiscard]] std::int64_t rows() const { return weights.size(-2); }
   [[nodiscard]] std::int64_t columns() const { return weights.size(-1); }
@@ -110,7 +110,7 @@ void forward(Builder& b, const Attention& a) {
   });
 }
 
-// Where an input's gradient goes. Inputs that share memory only ever add to it: one head's part of one may be another
+// Memory of an input's gradient. Inputs that share memory only ever add to it: one head's part of one may be another
 // head's part of another.
 Builder::Part gradient_part(Builder& b, const Attention& a, const Tensor& input) {
   if (!b.wants_gradient(input)) return {};

@@ -12,13 +12,13 @@ namespace {
 
 struct BatchNorm {
   Tensor x, weight, bias, running_mean, running_var, residual, y;
-  Tensor signs;        // of y, where its relu reads neither x nor y
+  Tensor signs;        // signs of y, where its relu reads neither x nor y
   bool batch = false;  // normalise by the batch's statistics
   bool relu = false;
   std::function<double(const Run&)> momentum, eps;
   std::int64_t rows = 0, channels = 0;
   Tensor mean, deviation, scale, shift;  // [C]; deviation: its inverse
-  Stretches sets;                        // of rows
+  Stretches sets;                        // sets of rows
   Tensor sums, products;                 // [sets, C], double; in the end the first row has those of all rows
 };
 
@@ -142,7 +142,7 @@ void normalise_rows(const BatchNorm& n, const Run& run, const Rows& rows, const 
 
 template <typename T>
 void forward(Builder& b, const BatchNorm& n) {
-  const auto normalise_all = [n](const Run& run) {  // by the statistics that are there
+  const auto normalise_all = [n](const Run& run) {  // uses the statistics that are there
     share_rows(run, n, [&](const Rows& rows) { normalise_rows<T>(n, run, rows, {0, n.channels}); });
   };
   b.emit({n.x, n.weight, n.bias, n.running_mean, n.running_var, n.residual, n.y, n.mean, n.deviation, n.scale, n.shift,
@@ -162,7 +162,7 @@ void forward(Builder& b, const BatchNorm& n) {
   b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, normalise_all, RecomputeCost::kPass);
 }
 
-// From the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.
+// Makes of the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.
 template <typename T>
 void reduce(const BatchNorm& n, const Run& run, const Channels& of, const Builder::Part& dweight,
             const Builder::Part& dbias, T* less, T* slope) {

@@ -14,7 +14,7 @@ namespace {
 // ---- Choosing ----
 
 struct Choice {
-  Tensor mask, yes, no, y;  // of y's sizes, which may be repeated
+  Tensor mask, yes, no, y;  // all have y's sizes; some may be repeated
 };
 
 template <typename T>
@@ -109,8 +109,8 @@ void triangle(LoweringContext& site) {
 
 // ---- Comparing ----
 
-// What a number is compared as: of x's own kind, as ATen has it. Comparisons that ATen makes in a third dtype are not
-// compiled.
+// The operand that x is compared with. A number gets x's own kind, as in ATen. Comparisons that ATen makes in a third
+// dtype are not compiled.
 Tensor compared_with(LoweringContext& site, const Tensor& x) {
   if (!site.is_number(1)) return site.tensor(1);
   const Number number = site.literal(1);

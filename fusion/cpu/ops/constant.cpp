@@ -27,7 +27,7 @@ V element(const std::byte* memory, DType dtype, std::int64_t i) {
 }
 
 std::int64_t truncated(std::int64_t value) { return value; }
-// What does not fit becomes the lowest number, as this machine's own conversion has it.
+// A value that does not fit becomes the lowest number, as in this machine's own conversion.
 std::int64_t truncated(double value) {
   return exact_integer(std::trunc(value)).value_or(std::numeric_limits<std::int64_t>::min());
 }
@@ -106,7 +106,7 @@ std::vector<std::int64_t> whole_range(const LoweringContext& site, std::int64_t 
                                       std::int64_t step) {
   const std::optional<std::int64_t> span = checked_sub(end, start);
   check_length(site, span && (*span == 0 || (*span < 0) == (step < 0)));
-  check_length(site, step != -1 || *span != std::numeric_limits<std::int64_t>::min());  // whose quotient overflows
+  check_length(site, step != -1 || *span != std::numeric_limits<std::int64_t>::min());  // this quotient would overflow
   const std::int64_t count = *span / step + (*span % step != 0 ? 1 : 0);
   check_length(site, count <= kMostConstants);
   std::vector<std::int64_t> values;

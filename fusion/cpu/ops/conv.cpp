@@ -61,7 +61,7 @@ Pair pixels_of(const Tensor& x) {
   return {kIsLines ? 1 : x.size(-2), x.size(-1)};
 }
 
-// That kernels can be made for: `channels` of x, and of y as the weight has them.
+// Checks that kernels can be made: `channels` of x, and of y as the weight has them.
 void check(const LoweringContext& site, const Conv& c, std::int64_t in, std::int64_t out) {
   const ConvShape& s = c.shape;
   const auto within = [](const Pair& p, std::int64_t least) {

@@ -72,7 +72,7 @@ void forward(Builder& b, const Conv& c) {
   b.recomputable(c.y, {c.x, c.weight, c.bias, c.y, again.memory}, forward_kernel<T>(c, again), RecomputeCost::kProduct);
 }
 
-// What emit_output_sums() does, of a convolution.
+// emit_output_sums() for a convolution.
 void emit_conv_sums(Builder& b, const Conv& c, const Tensor& dy) {
   const auto place = b.bounded(c.weight);
   if (!place) return;
@@ -82,16 +82,16 @@ void emit_conv_sums(Builder& b, const Conv& c, const Tensor& dy) {
   });
 }
 
-// What the backward works with. Undefined tensors: nobody wants them.
+// Arguments of the backward. Tensors that nobody wants are undefined.
 template <typename T>
 struct Gradients {
   Conv c;
   Tensor dy;
   Builder::Part db, dw, dx;
-  std::shared_ptr<const WeightPass<T>> weight_pass;  // to dw
-  BatchPass<T> product;                              // to dx
+  std::shared_ptr<const WeightPass<T>> weight_pass;  // computes dw
+  BatchPass<T> product;                              // computes dx
   ImageSets sets;
-  Tensor sums, bias_sums;  // of each set
+  Tensor sums, bias_sums;  // sums of each set
   Tensor scratch;          // the weight pass's
   bool masks = false;
 

@@ -15,8 +15,8 @@ struct Conv {
   bool transposed = false;
   ConvShape shape;
 
-  [[nodiscard]] std::int64_t channels() const { return transposed ? shape.c : shape.o; }  ///< Of y.
-  [[nodiscard]] std::int64_t pixels() const {                                             ///< Of an image of y.
+  [[nodiscard]] std::int64_t channels() const { return transposed ? shape.c : shape.o; }  ///< Channels of y.
+  [[nodiscard]] std::int64_t pixels() const {                                             ///< Pixels of an image of y.
     return transposed ? shape.in[0] * shape.in[1] : shape.out[0] * shape.out[1];
   }
 };

@@ -10,13 +10,13 @@
 
 namespace hfta::fusion::cpu {
 
-/// Elements of one tensor that is known beforehand: a plan holds it whole.
+/// Most elements of one tensor that is known beforehand: a plan holds it whole.
 inline constexpr std::int64_t kMostConstants = std::int64_t{1} << 26;
 
 /// A constant with these elements, row-major.
 [[nodiscard]] Tensor constant_of(Builder& b, const Dims& sizes, DType dtype, const std::vector<double>& values);
 [[nodiscard]] Tensor constant_of(Builder& b, const Dims& sizes, DType dtype, const std::vector<std::int64_t>& values);
-/// One of a single element, without dimensions.
+/// A constant of a single element, without dimensions.
 [[nodiscard]] Tensor constant_of(Builder& b, DType dtype, const Number& value);
 
 /// A function of two elements: of doubles, and the same of whole numbers.

@@ -54,7 +54,7 @@ void emit_gated(Builder& b, const Gated& g) {
 
 }  // namespace
 
-// Of two factors that could both wait the first does: the kernel at the product has one activation.
+// If both factors could wait, the first one does: the kernel at the product has one activation.
 bool waits_for_product(const LoweringContext& site) {
   const auto product = only_product(site);
   if (!product) return false;

@@ -12,14 +12,14 @@ namespace {
 
 struct Linear {
   Tensor x, weight, bias, y;  // x [M, in], y [M, out] as matrices
-  Tensor signs = {};          // of y, where its relu does not read y itself
+  Tensor signs = {};          // signs of y, where its relu does not read y itself
   bool relu = false;
   std::int64_t m = 0, in = 0, out = 0;
   std::int64_t ldw = 0;  // a weight may be some columns of a larger one
   bool alone = false;    // nobody else reads the weight, as far as the op knows
 };
 
-// Of few samples and a large weight: the weight is not turned, which would take longer than the product. Instead
+// Whether samples are few and the weight is large: turning the weight would take longer than the product. Instead
 // y^T = weight x^T is computed, and y^T turned, which is small.
 bool turns_output(const Linear& l) {
   constexpr std::int64_t kFew = 32, kLarge = 65536;
@@ -122,7 +122,7 @@ void backward_input(Builder& b, const Linear& l, const Tensor& dy) {
                   {.m = l.m, .n = l.in, .k = l.out, .lda = l.out, .ldb = l.ldw, .ldc = l.in, .add = dx.add});
 }
 
-// Where the weight's gradient comes in rows, each is applied as soon as it is there: the weight is read before.
+// If the weight's gradient comes in rows, each is applied as soon as it is there: dx, which reads the weight, is first.
 template <typename T>
 void backward(Builder& b, const Linear& l) {
   const auto dy = b.gradient(l.y);
@@ -147,7 +147,7 @@ Linear linear_of(Builder& b, const Tensor& x, const Tensor& weight, const Tensor
   const bool in_rows = weight.strides[1] == 1 && weight.strides[0] >= weight.size(1);
   Linear l{b.contiguous(x), in_rows ? weight : b.contiguous(weight), b.contiguous_or_none(bias), {}};
   if (l.weight.size(0) == 1)
-    l.weight.strides[0] = l.weight.size(1);  // of one row any stride is one; products want this
+    l.weight.strides[0] = l.weight.size(1);  // any stride fits a single row; products want this one
   l.ldw = l.weight.strides[0];
   l.in = l.x.size(-1);
   l.out = l.weight.size(0);

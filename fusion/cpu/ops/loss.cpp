@@ -61,7 +61,7 @@ struct LogisticError {
   static T slope(T y, T t, T /*p*/) { return 1 / (1 + std::exp(-y)) - t; }
 };
 
-// The same with a weight p of what is positive.
+// Logistic error with a weight p of the positive targets.
 template <typename T>
 struct WeightedLogisticError {
   static T value(T y, T t, T p) {

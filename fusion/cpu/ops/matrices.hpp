@@ -14,11 +14,11 @@ struct MatrixLayout {
   bool transposed = false;
   std::int64_t ld = 0;
 };
-/// Nothing if neither (a gap between elements, or one that is repeated).
+/// The layout; nothing if neither fits (a gap between elements, or one that is repeated).
 [[nodiscard]] std::optional<MatrixLayout> layout_of(const Tensor& t);
 /// The tensor, or a copy whose matrices Gemm can read and write.
 [[nodiscard]] Tensor as_matrices(Builder& b, const Tensor& t);
-/// Where each matrix begins, in elements; row-major in the leading dimensions.
+/// Offset of each matrix, in elements; row-major in the leading dimensions.
 [[nodiscard]] Dims places_of(const Tensor& t);
 
 /// C [..., M, N] = or += A [..., M, K] B [..., K, N], for tensors of as_matrices(). Equal leading sizes.
@@ -27,7 +27,7 @@ class BatchedProduct {
  public:
   BatchedProduct(const Tensor& a, const Tensor& b, const Tensor& c, bool add);
 
-  /// For one thread, or a team of so many.
+  /// Elements of scratch memory for one thread, or for a team of so many.
   [[nodiscard]] std::int64_t scratch(int threads = 1) const { return gemm_.scratch(threads); }
   /// Matrix `i` of each, row-major in the leading dimensions.
   void operator()(std::size_t i, const T* a, const T* b, T* c, T* scratch, Team* team = nullptr) const {
@@ -49,7 +49,7 @@ class BatchedProduct {
   std::int64_t at_once_ = 1;  // matrices of a stretch
 };
 
-/// Emits it.
+/// Emits the kernel of a BatchedProduct.
 void emit_products(Builder& builder, const Tensor& a, const Tensor& b, const Tensor& c, bool add);
 
 }  // namespace hfta::fusion::cpu

@@ -14,7 +14,7 @@ namespace {
 struct Norm {
   NormShape shape;
   Tensor x, weight, bias, y = {};
-  Tensor mean = {}, inverse = {};  // of each row, for backward
+  Tensor mean = {}, inverse = {};  // statistics of each row, for backward
   double eps = 0;
 };
 
@@ -129,8 +129,8 @@ class Chain {
     return nullptr;
   }
 
-  /// The same of a product of two tensors: the factor that is not the chain's own; undefined, and then the chain has
-  /// not moved, if that is not there yet or does not fit.
+  /// Goes on to a product of two tensors. Gives the factor that is not the chain's own; undefined, and then the chain
+  /// has not moved, if that is not there yet or does not fit.
   template <typename Fits>
   Tensor next_product(const Fits& fits) {
     const Chain before = *this;

@@ -151,7 +151,7 @@ void relu6(LoweringContext& site) {
 
 struct TwoTensors {
   Binary op;
-  SlotNumber scale;  // of the second
+  SlotNumber scale;  // factor of the second operand
   Tensor a, b, y;
 };
 
@@ -197,7 +197,7 @@ void emit_binary(Builder& b, const TwoTensors& t) {
     T* const y = run.at<T>(t.y);
     const T* const p = run.at<T>(t.a);
     const T* const q = run.at<T>(t.b);
-    const bool one = rows_of(loops) == 1;  // which is shared itself
+    const bool one = rows_of(loops) == 1;  // the team then shares the row itself
     for_each_row(one ? nullptr : run.team, loops, [&](const std::int64_t* at) {
       combine(one ? run.team : nullptr, t.op, scale, p + at[1], sa, q + at[2], sb, y + at[0], n);
     });

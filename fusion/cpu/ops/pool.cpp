@@ -22,9 +22,9 @@ struct Spatial {  // one dimension's arguments
   bool ceil = false, count_padding = true;
 };
 
-constexpr std::int64_t kLargest = std::int64_t{1} << 20;  // of sizes along one dimension: their products stay numbers
+constexpr std::int64_t kLargest = std::int64_t{1} << 20;  // bound of sizes of one dimension: their products fit
 
-// As PyTorch wants them: more padding would leave windows that see nothing.
+// Checks windows as PyTorch does: more padding would leave windows that see nothing.
 void check(const LoweringContext& site, const Spatial& s) {
   const bool fits = s.kernel >= 1 && s.stride >= 1 && s.dilation >= 1 && s.padding >= 0 && s.kernel < kLargest &&
                     s.stride < kLargest && s.dilation < kLargest && 2 * s.padding <= s.dilation * (s.kernel - 1) + 1;

@@ -22,7 +22,7 @@ struct Direction {
   bool backwards = false;
   std::int64_t t = 0, n = 0, h = 0;
   Tensor gates = {};              // [T, N, G H]: the inputs' part, then the gates
-  Tensor weight = {}, bias = {};  // of the hidden part: [G H, H], [G H]
+  Tensor weight = {}, bias = {};  // those of the hidden part: [G H, H], [G H]
   Tensor turned = {};             // [H, G H]
   Tensor hidden = {};             // GRU: [T, N, 3 H]
   Tensor hs = {}, cs = {};        // cs: LSTM
@@ -35,7 +35,7 @@ struct Direction {
   [[nodiscard]] Tensor outputs(const Tensor& states) const { return states.sliced(0, backwards ? 0 : 1, t); }
   [[nodiscard]] Tensor last(const Tensor& states) const { return states.selected(0, backwards ? 0 : t); }
   [[nodiscard]] Tensor first(const Tensor& states) const { return states.selected(0, backwards ? t : 0); }
-  /// What the steps began with.
+  /// The states that the steps began with.
   [[nodiscard]] Tensor befores(const Tensor& states) const { return states.sliced(0, backwards ? 1 : 0, t); }
 };
 
@@ -90,7 +90,7 @@ Tensor gradient_of_states(Builder& b, const Tensor& states) {
 }
 
 struct Gradients {
-  Tensor gates, hidden;  // of the sums; hidden: of what the hidden weight gave
+  Tensor gates, hidden;  // gradients of the sums; hidden: of the hidden weight's products
   Tensor hs, cs;
 };
 

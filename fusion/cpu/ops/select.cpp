@@ -32,7 +32,7 @@ void bind_stretches(LoweringContext& site, const Tensor& x, std::int64_t dim, co
   }
 }
 
-// Of a dimension without elements there is one stretch, without elements.
+// A dimension without elements has one stretch, which has no elements.
 void bind_stretches_of(LoweringContext& site, std::int64_t length, std::int64_t dim) {
   const Tensor x = site.tensor(0);
   if (length < 0 || (length == 0 && x.size(dim) > 0)) site.fail("its parts have no length");

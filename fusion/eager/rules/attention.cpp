@@ -40,7 +40,7 @@ struct Attention {
   [[nodiscard]] double factor() const { return scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))); }
 };
 
-// As torch.nn.functional.scaled_dot_product_attention documents it, with the slots' own masks on the weights.
+// Attention as torch.nn.functional documents scaled_dot_product_attention, with the slots' own masks on the weights.
 at::Tensor with_dropout(const OpCall& call, Attention a) {
   if (a.grouped_queries) {
     const std::int64_t repeats = a.query.size(-3) / a.key.size(-3);
@@ -61,7 +61,7 @@ at::Tensor with_dropout(const OpCall& call, Attention a) {
   return at::matmul(weights * counted_masks(call, slot_sizes(weights, call), a.rates, weights.options()), a.value);
 }
 
-// By kernels of ours, where they are for it: q, k and v [c, N, heads..., rows, features].
+// Runs kernels of ours, where they are for it: q, k and v [c, N, heads..., rows, features].
 std::optional<at::Tensor> by_own_kernels(const Attention& a, const at::Tensor& q, const at::Tensor& k,
                                          const at::Tensor& v) {
   if (a.mask.defined() || a.grouped_queries || is_lowered(q) || !kernels_take(q)) return std::nullopt;

@@ -12,8 +12,8 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-// Where strides do not allow a view, a copy: layouts inside an array are not always those that the model was written
-// for. A conjugate that is only noted down has no parts to look at.
+// A view, or a copy where strides do not allow one: layouts inside an array are not always those that the model was
+// written for. A conjugate that is only noted down has no parts to look at.
 std::vector<at::Tensor> as_complex(const OpCall& call) {
   const at::Tensor x = in_float32(call.tensor(0));
   bool viewed = x.dim() > 0 && x.stride(-1) == 1 && x.storage_offset() % 2 == 0 && !x.is_neg();

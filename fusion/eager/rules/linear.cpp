@@ -20,7 +20,7 @@ bool is_ours(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bi
   return same && kernels_take(x) && !is_lowered(x);
 }
 
-// With call.relu() the relu behind it.
+// Runs the linear layer, and the relu behind it if call.relu().
 std::vector<at::Tensor> batched(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   const auto behind = [&](const at::Tensor& y) { return call.relu() ? at::relu(y) : y; };
@@ -37,7 +37,7 @@ std::vector<at::Tensor> batched(const OpCall& call) {
   return {behind(product.view(shape))};
 }
 
-// The same with the weight in front, whose gradient then comes out in its own layout: better where weights are large.
+// batched() with the weight in front, whose gradient is then in its own layout: better where weights are large.
 std::vector<at::Tensor> weight_first(const OpCall& call) {
   if (is_shared(call)) return batched(call);
   const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);

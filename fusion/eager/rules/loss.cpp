@@ -74,7 +74,7 @@ at::Tensor smooth_l1(const NumberedLoss& call) {
 using Formula = at::Tensor (*)(const NumberedLoss&);
 using NumberedOp = at::Tensor (*)(const at::Tensor&, const at::Tensor&, std::int64_t, double);
 
-// By the op where all slots have one number, else by its formula.
+// Runs the op where all slots have one number, else its formula.
 template <Formula kFormula, NumberedOp kOp>
 std::vector<at::Tensor> numbered(const OpCall& call) {
   const Pair pair(call);
@@ -96,7 +96,7 @@ std::optional<at::Tensor> given(const at::Tensor& t) {
   return t.defined() ? std::optional<at::Tensor>(t) : std::nullopt;
 }
 
-// What is no probability has a loss of NaN. LibTorch throws instead, and one slot that diverged would end them all.
+// The loss is NaN where `y` is no probability. LibTorch throws instead: one slot that diverged would end them all.
 at::Tensor tolerant_cross_entropy(const at::Tensor& y, const at::Tensor& t, const at::Tensor& weight) {
   const at::Tensor known = y.ge(0).logical_and(y.le(1));
   const at::Tensor each = at::binary_cross_entropy(at::where(known, y, 0.5), t, given(weight), at::Reduction::None);
@@ -138,7 +138,7 @@ std::vector<at::Tensor> poisson_nll(const OpCall& call) {
 
 // ---- Classes: input [c, N, C, ...], targets [c, N, ...] or, as probabilities, of the input's sizes ----
 
-// By class, beside [c, N, C, ...].
+// Class weights that stand beside [c, N, C, ...].
 at::Tensor class_weight(const at::Tensor& weight, std::int64_t dims) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(dims), 1);
   sizes[0] = weight.size(0);
@@ -146,7 +146,7 @@ at::Tensor class_weight(const at::Tensor& weight, std::int64_t dims) {
   return weight.reshape(sizes);
 }
 
-// Of every position: what is gathered there, 0 where it is ignored; and the weight that it has in the mean.
+// The loss of every position, 0 where it is ignored; and the weight that it has in the mean.
 struct Positions {
   at::Tensor loss, weight;
 };
@@ -157,7 +157,7 @@ Positions chosen(const at::Tensor& x, const at::Tensor& target, const at::Tensor
   at::Tensor own = counted.to(x.scalar_type());
   if (weight.defined()) own = own * class_weight(weight, x.dim()).expand_as(x).gather(2, index).squeeze(2);
   const at::Tensor loss = -x.gather(2, index).squeeze(2);
-  // What is ignored may be infinite.
+  // Losses that are ignored may be infinite.
   return {at::where(counted, loss, 0.0) * own, own};
 }
 
@@ -217,7 +217,7 @@ std::vector<at::Tensor> cross_entropy(const CrossEntropy& call) {
   return call.target.is_floating_point() ? of_probabilities(call) : of_classes(call);
 }
 
-// Without a batch, [c, C], the one sample gets one.
+// Adds a batch dimension to a single sample, [c, C].
 std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
   CrossEntropy call = cross_entropy_of(given);
   if (call.x.dim() > 2) return cross_entropy(call);
@@ -227,8 +227,8 @@ std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
   return {loss.dim() > 1 ? loss.squeeze(1) : loss};
 }
 
-// For one slot: PyTorch's own, unless its numbers lie on the device, or there are kernels of ours. With weights and
-// smoothing PyTorch's waits for the device, so that it could not be captured. Of positions it adds up in no fixed order
+// One slot runs PyTorch's own op, unless its numbers lie on the device, or there are kernels of ours. That op waits for
+// the device if it has weights and smoothing, so that it could not be captured, and adds up positions in no fixed order
 // on a GPU.
 std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
   CrossEntropy one = cross_entropy_of(call);

@@ -25,7 +25,7 @@ auto per_slot_form(const std::string& op) -> decltype(BatchingRule::per_slot) {
 
 std::vector<BatchingRule> pointwise_rules() {
   std::vector<BatchingRule> rules;
-  // With a form in place, "_" behind the name.
+  // These ops also have a form in place, with "_" behind the name.
   for (const char* op : {"relu", "relu6",   "leaky_relu", "elu",        "selu",        "celu",     "gelu",  "silu",
                          "mish", "sigmoid", "tanh",       "hardswish",  "hardsigmoid", "hardtanh", "exp",   "expm1",
                          "log",  "log1p",   "log2",       "sqrt",       "rsqrt",       "square",   "abs",   "neg",

@@ -8,7 +8,7 @@
 namespace hfta::fusion {
 namespace {
 
-// With call.relu() the relu that stood in front.
+// Runs the pooling, and if call.relu() the relu that stood in front, too.
 template <int kDims, typename Pool>
 std::vector<at::Tensor> over_planes(const OpCall& call, Pool pool) {
   const MergedPlanes planes = planes_in_memory_order(call.tensor(0), kDims);

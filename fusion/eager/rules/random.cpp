@@ -117,7 +117,7 @@ Tensors bernoulli_p_in_place(const OpCall& call) {
   return {x.copy_(bernoulli_of(x, call))};
 }
 
-// What is filled by numbers of a range or a mean, which mean each part of a complex number.
+// Checks a tensor to be filled by numbers of a range or a mean, which would mean each part of a complex number.
 at::Tensor real_numbers(const at::Tensor& x) {
   TORCH_CHECK(!x.is_complex(),
               "found complex numbers, wanted real ones: draw the parts, and join them by torch.complex");

@@ -161,7 +161,7 @@ std::vector<at::Tensor> run_layers(const OpCall& call, const Layers& layers) {
   if (!batched) x = x.unsqueeze(time + 1);
   if (batched && layers.batch_first) x = x.transpose(time, time + 1);
   std::vector<at::Tensor> last_h, last_c;
-  at::Tensor masks;  // of all layers at once, so that each has its own part of the node's numbers
+  at::Tensor masks;  // masks of all layers at once, so that each has its own part of the node's numbers
   for (std::int64_t layer = 0; layer < layers.count; ++layer) {
     std::vector<at::Tensor> sides;
     for (std::int64_t d = 0; d < layers.directions(); ++d) {

@@ -9,7 +9,7 @@
 namespace hfta::fusion {
 namespace {
 
-// As a view where strides allow, else as a copy: layouts inside an array are not always those that the model was
+// Gives a view where strides allow, else a copy: layouts inside an array are not always those that the model was
 // written for.
 std::vector<at::Tensor> reshape(const OpCall& call) {
   const at::Tensor x = call.tensor(0);

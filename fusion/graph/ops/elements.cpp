@@ -1,4 +1,4 @@
-// Element by element, and along dimensions.
+// Ops that compute element by element, and along dimensions.
 #include "fusion/graph/ops/families.hpp"
 
 namespace hfta::fusion {
@@ -12,7 +12,7 @@ constexpr OpFamily kFamilies[] = {
     // Multivariate gammas: p is a number of dimensions.
     {Forms::kBoth, "mvlgamma", {.kind = OpClass::kPointwise, .whole = "p"}},
     {Forms::kFunctional, "special_multigammaln", {.kind = OpClass::kPointwise, .whole = "p"}},
-    // Element by element.
+    // Ops that compute element by element.
     {Forms::kInPlace, "__iand__ __ior__ __ixor__", {.kind = OpClass::kPointwise}},
     {Forms::kBoth,
      "abs absolute acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh "
@@ -35,7 +35,7 @@ constexpr OpFamily kFamilies[] = {
      "special_log1p special_log_ndtr special_logit special_ndtr special_ndtri special_polygamma special_psi "
      "special_round special_sinc special_xlog1py special_xlogy special_zeta where searchsorted cpu",
      {.kind = OpClass::kPointwise}},
-    // Along dimensions.
+    // Ops that compute along dimensions.
     {Forms::kBoth, "cumprod cumsum renorm", {.kind = OpClass::kReduction}},
     {Forms::kFunctional,
      "_log_softmax _logcumsumexp _masked_softmax _safe_softmax _softmax all amax amin aminmax any argmax argmin "

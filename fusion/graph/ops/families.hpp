@@ -17,8 +17,8 @@ enum class Forms {
 /// Ops that are alike in all that the table knows of them.
 struct OpFamily {
   Forms forms;
-  std::string_view names;  ///< As native_functions.yaml has them, without overload; no name stands in two rows.
-  OpTraits traits;         ///< But for in_place, which `forms` says.
+  std::string_view names;  ///< Names as in native_functions.yaml, without overload; no name stands in two rows.
+  OpTraits traits;         ///< Traits of all, except in_place, which `forms` says.
 };
 
 // The files of the table; op_traits.cpp joins them.

@@ -7,14 +7,14 @@ namespace {
 constexpr RunningStatistics kWritten = {
     .mean = "running_mean", .variance = "running_var", .momentum = "momentum", .over_batch = true};
 
-// Of an op that gives new statistics as outputs from this position on.
+// Statistics of an op whose outputs from this position on are the new ones.
 constexpr RunningStatistics given_at(int output) {
   RunningStatistics statistics = kWritten;
   statistics.first_output = output;
   return statistics;
 }
 
-// Norms by the batch's statistics, which evaluation takes by the running ones.
+// Norms that use the batch's statistics in training, and the running ones in evaluation.
 constexpr OpTraits batch_norm(const RunningStatistics& statistics) {
   return {.kind = OpClass::kNorm,
           .training = "training",
@@ -28,7 +28,7 @@ constexpr OpTraits recurrent_cell(int gates) {
   return {.kind = OpClass::kRecurrent, .init = InitRule::kGates, .gates = gates};
 }
 
-// Layers drop what they hand on to the next layer.
+// Traits of recurrent layers, which drop elements of what they hand on to the next layer.
 constexpr OpTraits recurrent(int gates) {
   OpTraits traits = recurrent_cell(gates);
   traits.draws = Draws::kNoise;
@@ -42,7 +42,7 @@ constexpr OpTraits recurrent(int gates) {
 constexpr OpFamily kFamilies[] = {
     {Forms::kFunctional, "batch_norm native_batch_norm", batch_norm(kWritten)},
     {Forms::kFunctional, "_native_batch_norm_legit_functional", batch_norm(given_at(3))},
-    // It has no flag: evaluation is another op.
+    // An op without a flag: evaluation is another op.
     {Forms::kFunctional,
      "_batch_norm_with_update_functional",
      {.kind = OpClass::kNorm,
@@ -57,7 +57,7 @@ constexpr OpFamily kFamilies[] = {
       .statistics = {.mean = "running_mean", .variance = "running_var", .momentum = "momentum"},
       .init = InitRule::kIdentity,
       .arguments = "input weight bias running_mean running_var use_input_stats momentum eps"}},
-    // By running statistics alone, or by none.
+    // Norms by running statistics alone, or by none.
     {Forms::kFunctional,
      "_batch_norm_no_update _fused_rms_norm _native_batch_norm_legit_no_training group_norm layer_norm "
      "native_group_norm native_layer_norm rms_norm",

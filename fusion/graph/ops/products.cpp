@@ -12,7 +12,7 @@ constexpr OpFamily kFamilies[] = {
      "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution",
      {.kind = OpClass::kConvolution, .init = InitRule::kFanIn}},
     {Forms::kFunctional, "col2im im2col", {.kind = OpClass::kConvolution}},
-    // Of matrices and tensors.
+    // Products of matrices and tensors.
     {Forms::kBoth, "addbmm addmm addmv addr baddbmm", {.kind = OpClass::kProduct}},
     {Forms::kFunctional,
      "_cdist_forward _euclidean_dist _trilinear _weight_norm _weight_norm_interface bmm cdist chain_matmul "

@@ -1,10 +1,10 @@
-// What draws numbers at random.
+// Ops that draw numbers at random.
 #include "fusion/graph/ops/families.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-// What evaluation turns off.
+// Noise that evaluation turns off.
 constexpr OpTraits noise(std::string_view flag, std::string_view rate, std::string_view arguments) {
   return {.kind = OpClass::kRandom,
           .draws = Draws::kNoise,

@@ -10,7 +10,7 @@ namespace {
 
 struct RowsFamily {
   Rows rows;
-  std::string_view names;  ///< Without overload; forms in place are meant, too.
+  std::string_view names;  ///< Names without overload; forms in place are meant, too.
 };
 
 constexpr RowsFamily kFamilies[] = {

@@ -1,4 +1,4 @@
-// The same elements with other sizes or elsewhere, and tensors of numbers alone.
+// Ops that give elements other sizes or places, and those that make tensors from numbers alone.
 #include "fusion/graph/ops/families.hpp"
 
 namespace hfta::fusion {

@@ -54,7 +54,7 @@ std::vector<double> values_of(const MetricSpec& spec, const SlotSums& sums) {
   return averaged(spec, sums, share);
 }
 
-/// Of a column: its two classes yes and no. Like scikit-learn's, classes that are not wanted have no part in it.
+/// The classes of a column are yes and no. As in scikit-learn, classes that no target has take no part in it.
 std::vector<double> balanced_accuracy(const MetricSpec& /*spec*/, const SlotSums& sums) {
   const auto columns = static_cast<double>(sums.both.size());
   double total = 0, present = 0;

@@ -1,4 +1,4 @@
-// Who is taken for whom.
+// Metrics that say which class is taken for which.
 #include "fusion/metrics/table/rows.hpp"
 
 namespace hfta::fusion {

@@ -1,4 +1,4 @@
-// What follows from the loss.
+// Metrics that follow from the loss.
 #include <cmath>
 
 #include "fusion/metrics/table/rows.hpp"

@@ -10,7 +10,7 @@
 
 namespace hfta::fusion {
 
-/// What is summed over a set while it is evaluated, once for all metrics that read it.
+/// A statistic that is summed over a set while it is evaluated, once for all metrics that read it.
 enum class Statistic {
   kHits,         ///< hits
   kRanks,        ///< ranks
@@ -31,8 +31,8 @@ enum class Statistic {
 /// one for every number of a sample.
 struct SlotSums {
   OutputKind kind = OutputKind::kValue;
-  double positions = 0;                                    ///< With columns: numbers, all columns'.
-  double loss = std::numeric_limits<double>::quiet_NaN();  ///< The mean.
+  double positions = 0;                                    ///< Positions; with columns, numbers of all columns.
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< The mean loss.
 
   double hits = 0;  ///< Positions whose prediction is right.
   std::vector<double>
@@ -59,7 +59,7 @@ struct MetricRow {
   std::vector<Statistic> reads;
   /// One value, or one per class, or C * C: for each value of the indices (index_count), the last one fastest.
   std::vector<double> (*values)(const MetricSpec& spec, const SlotSums& sums);
-  const char* recorded;     ///< What recorded names begin with.
+  const char* recorded;     ///< The beginning of recorded names.
   int indices = 0;          ///< Numbers that a recorded name ends with, besides the class of average none.
   bool reads_loss = false;  ///< SlotSums::loss
 };
@@ -68,7 +68,7 @@ struct MetricRow {
 /// Throws Error{kConfig} if there is none.
 [[nodiscard]] const MetricRow& row_of(const MetricSpec& spec);
 
-// One family each.
+// Rows of one family each.
 [[nodiscard]] std::vector<MetricRow> hit_rows();
 [[nodiscard]] std::vector<MetricRow> class_rows();
 [[nodiscard]] std::vector<MetricRow> curve_rows();

@@ -9,7 +9,7 @@
 
 namespace hfta::fusion {
 
-/// What a loss is written with.
+/// Arguments of the function that writes a loss.
 struct LossSite {
   GraphWriter& graph;
   const LossOptions& options;
@@ -38,7 +38,7 @@ struct LossRow {
 /// The sum of `weighted` over the sum `total` of the weights. Where that is 0, the sum itself: of weights that are all
 /// 0 it is 0, not the 0 / 0 that would make the model's weights NaN.
 [[nodiscard]] ValueId weighted_mean(GraphWriter& graph, ValueId weighted, ValueId total);
-/// As an op's argument.
+/// The reduction as an op's argument.
 [[nodiscard]] inline Arg to_arg(Reduction reduction) { return static_cast<std::int64_t>(reduction); }
 /// Calls an op that takes `reduction` among its arguments.
 [[nodiscard]] ValueId loss_call(const LossSite& site, const std::string& op, std::vector<Arg> args,

@@ -30,7 +30,7 @@ double Acquisition::at(const Vector& x, Vector* gradient) const {
   const Vector terms = z.unaryExpr(&log_improvement);
   double value = log_mean_exp(terms) + std::log(deviation);
   if (gradient != nullptr) {
-    // Of EI = s h(z): by the mean -Phi(z), by the deviation phi(z), each over EI.
+    // The derivatives of EI = s h(z): by the mean -Phi(z), by the deviation phi(z), each over EI.
     const Vector shares = (terms.array() - terms.maxCoeff()).exp().matrix();
     Vector by_mean(z.size());
     double by_deviation = 0;

@@ -1,5 +1,5 @@
 #pragma once
-/// How much better than the best trial a configuration promises to be. Internal to the gp sampler.
+/// The acquisition function: how much better than the best trial a configuration may be. Internal to the gp sampler.
 
 #include <optional>
 
@@ -29,7 +29,7 @@ class Acquisition {
 
   /// `gradient` may be nullptr.
   [[nodiscard]] double at(const Vector& x, Vector* gradient) const;
-  /// Of many points, a row for each.
+  /// at() for many points, a row for each.
   [[nodiscard]] Vector at(const Matrix& points) const;
 
  private:

@@ -26,7 +26,7 @@ struct Sites {
   Vector precision, shift;
 };
 
-// What Gaussians in place of the likelihoods give.
+// The posterior with Gaussians in place of the likelihoods.
 struct Approximation {
   Vector slope;     // K^-1 times the latent function's mean
   Matrix narrowed;  // (K + S^-1)^-1, S the sites' precisions
@@ -49,7 +49,7 @@ Eigen::LLT<Matrix> factor_of(const Matrix& kernel, const Vector& root) {
   return factor(std::move(b));
 }
 
-// `root`: of the sites' precisions; `llt`: factor_of() them.
+// `root`: square roots of the sites' precisions; `llt`: factor_of() these.
 Moments moments_of(const Matrix& kernel, const Sites& sites, const Vector& root, const Eigen::LLT<Matrix>& llt) {
   const Matrix half = llt.matrixL().solve(root.asDiagonal() * kernel);
   Moments moments{kernel - half.transpose() * half, {}};
@@ -57,8 +57,8 @@ Moments moments_of(const Matrix& kernel, const Sites& sites, const Vector& root,
   return moments;
 }
 
-// An observation's Gaussian is left out of the moments, and one put in that gives the moments which its likelihood
-// would give. The largest change of a precision, relative to what is left.
+// Replaces an observation's Gaussian in the moments by one that gives the moments which its likelihood would give.
+// Returns the change of its precision, relative to the precision that is left without it plus the new one.
 double improve(const Vector& sign, Index i, Sites& sites, Moments& moments) {
   const double variance = moments.covariance(i, i);
   const double left = 1 / variance - sites.precision[i], shift_left = moments.mean[i] / variance - sites.shift[i];

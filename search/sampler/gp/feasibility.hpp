@@ -1,5 +1,5 @@
 #pragma once
-/// Where trials fail: how likely a configuration is to end with a value. Internal to the gp sampler.
+/// The probability that a configuration ends with a value and does not fail. Internal to the gp sampler.
 ///
 /// Gaussian process classification with a probit, by expectation propagation (Rasmussen and Williams, "Gaussian
 /// Processes for Machine Learning", 2006, sections 3.6, 3.7 and 5.5.2). A latent function has the process's prior, and
@@ -16,19 +16,19 @@ class Feasibility {
   /// `x`: configurations, a row for each; `sign`: -1 where a trial failed, 1 where it did not. Fits hyperparameters.
   /// Deterministic.
   Feasibility(const Inputs& inputs, const Matrix& x, const Vector& sign);
-  /// With hyperparameters given; the noise is the probit's.
+  /// Takes the hyperparameters as given; log_noise is not read, since the noise is the probit's.
   Feasibility(const Inputs& inputs, const Hyperparameters& hyper, const Matrix& x, const Vector& sign);
 
   /// The logarithm of the probability that `x` does not fail; `gradient`, 0 for categories, may be nullptr.
   [[nodiscard]] double at(const Vector& x, Vector* gradient) const;
-  /// Of many points, a row for each.
+  /// at() for many points, a row for each.
   [[nodiscard]] Vector at(const Matrix& points) const;
 
  private:
   Kernel kernel_;
   Matrix x_;
-  Vector slope_;     ///< Times covariances: the latent function's mean.
-  Matrix narrowed_;  ///< What observations take from its variance is a quadratic form of this.
+  Vector slope_;     ///< Its product with covariances is the latent function's mean.
+  Matrix narrowed_;  ///< Observations reduce the variance of that function by a quadratic form of this.
 };
 
 /// The negative logarithm of the hyperparameters' posterior density, less a constant, by the logarithms (lengths,

@@ -19,11 +19,11 @@ using Eigen::Index;
 using trials::Params;
 
 constexpr std::size_t kMostObserved = 200;  // trials with a value that the model sees
-constexpr std::size_t kSamples = 64;        // of the values that running trials will have
+constexpr std::size_t kSamples = 64;        // samples of the values that running trials will have
 constexpr std::size_t kMostRunning = 64;    // running trials that the model sees, the latest
 constexpr Index kGood = 4;                  // trials around which candidates are drawn
 
-// Fewer, the more one costs.
+// Number of candidates; fewer where more observations make each more expensive.
 std::size_t candidates(Index observed) { return observed < 100 ? 768 : 384; }
 
 class Gp final : public Sampler {
@@ -63,7 +63,7 @@ class Gp final : public Sampler {
     rows.bottomRows(1) = row.transpose();
   }
 
-  // What was learnt last: the same observations give the same.
+  // The latest fit, kept because equal observations give an equal fit.
   struct Learnt {
     Matrix x, tried;
     Vector y, sign;

@@ -14,8 +14,8 @@ namespace hfta::search::gp {
 
 /// Natural logarithms, so that all are positive.
 struct Hyperparameters {
-  Vector log_lengths;       ///< Of each dimension.
-  double log_variance = 0;  ///< Of the kernel.
+  Vector log_lengths;       ///< Length scale of each dimension.
+  double log_variance = 0;  ///< Variance of the kernel.
   double log_noise = 0;     ///< Variance of an observation around the function.
 };
 
@@ -38,7 +38,7 @@ class Kernel {
   double variance_;
 };
 
-/// What a kernel of the observations `x` needs, kept from one choice of hyperparameters to the next.
+/// Distances between the observations `x`, for their kernel; kept from one choice of hyperparameters to the next.
 class Distances {
  public:
   Distances(const Inputs& inputs, const Matrix& x);
@@ -53,7 +53,7 @@ class Distances {
   [[nodiscard]] Vector by_log_lengths(const Vector& log_lengths, const Matrix& slope, const Matrix& weights) const;
 
  private:
-  std::vector<Matrix> squares_;  ///< Of the differences along each dimension.
+  std::vector<Matrix> squares_;  ///< Squared differences along each dimension.
 };
 
 /// The Cholesky factors of `covariance`, which is symmetric; where rounding has made it no covariance, of one with a

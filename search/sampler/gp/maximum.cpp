@@ -12,11 +12,11 @@ namespace {
 
 using Eigen::Index;
 
-constexpr std::size_t kBest = 2;   // beginnings that are improved: the best,
-constexpr std::size_t kDrawn = 6;  // and some of the cube's, drawn by their expected improvement
-constexpr int kEvaluations = 60;   // of the gradient in one climb along the numbers
-constexpr int kRounds = 3;         // of numbers and steps in turn
-constexpr int kNeighbours = 16;    // of each good place
+constexpr std::size_t kBest = 2;   // beginnings that are improved as the best of all
+constexpr std::size_t kDrawn = 6;  // beginnings of the cube that are improved, drawn by their expected improvement
+constexpr int kEvaluations = 60;   // evaluations of the gradient in one climb along the numbers
+constexpr int kRounds = 3;         // rounds of numbers and steps in turn
+constexpr int kNeighbours = 16;    // neighbours of each good place
 constexpr double kMoves[] = {0.2, 0.05, 0.01};
 
 Matrix rows_of(const std::vector<Vector>& points, Index dimensions) {
@@ -91,7 +91,7 @@ class Climb {
     take(points, x, value);
   }
 
-  // The best of `points`, if it is better than x.
+  // Replaces x by the best of `points`, if that is better.
   void take(const std::vector<Vector>& points, Vector& x, double& value) const {
     const Vector values = acquisition_.at(rows_of(points, inputs_.size()));
     Index best = 0;
@@ -179,7 +179,7 @@ std::optional<Vector> maximize(const Inputs& inputs, const Acquisition& acquisit
     offer(x, value);
   }
   if (best) return best;
-  // All of these were tried before.
+  // None of these is allowed: the best allowed point of all is taken.
   for (const std::size_t i : descending(values)) offer(points[i], values[i]);
   return best;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Where an acquisition is largest. Internal to the gp sampler.
+/// Finds where an acquisition is largest. Internal to the gp sampler.
 
 #include <functional>
 #include <optional>

@@ -1,9 +1,9 @@
 #pragma once
-/// Logarithms about the standard normal distribution, also far out. Internal to the gp sampler.
+/// Logarithms of functions of the standard normal distribution, also far out. Internal to the gp sampler.
 
 namespace hfta::search::gp {
 
-/// Of its density phi(z).
+/// The logarithm of phi(z), the standard normal's density.
 [[nodiscard]] double log_density(double z);
 
 /// log(phi(z) + z Phi(z)), the logarithm of the expected improvement of a standard normal over -z, to within 1e-9 also

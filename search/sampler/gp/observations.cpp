@@ -15,7 +15,7 @@ struct Valued {
   double value;
 };
 
-// Of an even number the lower one.
+// The median; for an even number of values, the lower of the two in the middle.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -75,7 +75,7 @@ Matrix rows_of(const Inputs& inputs, const std::vector<const SeenTrial*>& trials
   return rows;
 }
 
-// Of a list that is too long, evenly spaced ones.
+// At most `most` trials of a list, evenly spaced.
 std::vector<const SeenTrial*> thinned(const std::vector<const SeenTrial*>& trials, std::size_t most) {
   if (trials.size() <= most) return trials;
   std::vector<const SeenTrial*> some;
@@ -85,8 +85,8 @@ std::vector<const SeenTrial*> thinned(const std::vector<const SeenTrial*>& trial
 
 }  // namespace
 
-// Differences are taken of halves, which cannot overflow. What is usual the earliest trials tell, which were drawn
-// before anything was known: the median of all sinks as the search closes in.
+// Differences are taken of halves, which cannot overflow. The earliest trials, which were drawn before anything was
+// known, tell what is usual: the median of all sinks as the search closes in.
 Vector standardized(std::vector<double> values, std::size_t early) {
   for (double& value : values) value /= 2;
   const double least = *std::min_element(values.begin(), values.end());

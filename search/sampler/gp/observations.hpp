@@ -1,5 +1,5 @@
 #pragma once
-/// What a history tells a Gaussian process. Internal to the gp sampler.
+/// The history of a study as observations for a Gaussian process. Internal to the gp sampler.
 
 #include <cstddef>
 #include <vector>
@@ -10,11 +10,11 @@
 namespace hfta::search::gp {
 
 struct Observations {
-  Matrix x;        ///< Of trials that ended with a value, a row for each.
+  Matrix x;        ///< Configurations of trials that ended with a value, a row for each.
   Vector y;        ///< Their values, of mean 0 and variance 1 (0 where all are equal); smaller is better.
-  Matrix tried;    ///< Of all trials that ended, failed ones too.
-  Vector sign;     ///< Of these: -1 where it failed, 1 where it did not.
-  Matrix running;  ///< Of trials that have not ended.
+  Matrix tried;    ///< Configurations of trials that ended, failed ones too, a row for each.
+  Vector sign;     ///< For each row of `tried`: -1 where the trial failed, 1 where it did not.
+  Matrix running;  ///< Configurations of trials that have not ended, a row for each.
 };
 
 /// Trials that lack parameters are left out. Values far worse than usual (than the median of the first ten, by more

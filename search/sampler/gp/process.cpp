@@ -16,9 +16,9 @@ using Eigen::Index;
 constexpr double kLengthOfCube = 0.2, kLengthDeviation = 0.3;
 constexpr double kVarianceDeviation = 1.0;
 constexpr double kLogNoise = -11.5, kNoiseDeviation = 3.0;
-constexpr double kLogMuchNoise = -2;  // where a second search begins
+constexpr double kLogMuchNoise = -2;  // log noise where a second search begins
 constexpr double kReach = 4;
-constexpr double kLeastNoise = 1e-9;  // of variance 1: keeps the matrix invertible
+constexpr double kLeastNoise = 1e-9;  // as a share of the values' variance 1: keeps the matrix invertible
 
 struct Prior {
   Vector means, deviations;
@@ -34,7 +34,7 @@ Prior prior_of(Index dimensions) {
   return prior;
 }
 
-// What the density needs of observations, kept from one evaluation to the next.
+// The posterior density of hyperparameters; keeps what it needs of the observations between evaluations.
 class Density {
  public:
   Density(const Inputs& inputs, const Matrix& x, const Vector& y)
@@ -83,7 +83,7 @@ Hyperparameters fit(const Inputs& inputs, const Matrix& x, const Vector& y) {
   const Prior& prior = density.prior();
   const Vector low = prior.means - kReach * prior.deviations, high = prior.means + kReach * prior.deviations;
   const auto f = [&](const Vector& at, Vector& gradient) { return density.negative_log(at, gradient); };
-  // Where values are noisy there are two maxima: one calls it noise, the other finds the function rough.
+  // Noisy values give two maxima: one explains them by noise, the other by a rough function.
   Minimum found = minimize(f, prior.means, low, high, kEvaluations);
   Vector noisy = prior.means;
   noisy.tail(1).setConstant(kLogMuchNoise);

@@ -29,17 +29,17 @@ class Posterior {
   Posterior(const Inputs& inputs, const Hyperparameters& hyper, Matrix x, const Matrix& y);
 
   struct Moments {
-    Vector means;          ///< Of each function.
-    double deviation = 0;  ///< Of all of them.
+    Vector means;          ///< Mean of each function.
+    double deviation = 0;  ///< Standard deviation, which all functions share.
   };
-  /// Of the functions at a point, without noise; `mean_gradient` (dimensions x functions) and `deviation_gradient` by
-  /// x.
+  /// Derivatives of Moments by x: `means` has dimensions x functions entries, `deviation` has one for each dimension.
+  /// Moments are those of the functions at a point, without noise.
   struct Gradients {
     Matrix means;
     Vector deviation;
   };
   [[nodiscard]] Moments at(const Vector& x, Gradients* gradients) const;
-  /// Of many points, a row for each: means (points x functions) and deviations.
+  /// Moments at many points, a row for each: means (points x functions) and deviations.
   struct Many {
     Matrix means;
     Vector deviations;
@@ -47,7 +47,7 @@ class Posterior {
   [[nodiscard]] Many at(const Matrix& points) const;
   /// The joint covariance of the first function at several points, without noise.
   [[nodiscard]] Matrix covariance(const Matrix& points) const;
-  /// Of the first function, at the observations.
+  /// Means of the first function at the observations.
   [[nodiscard]] Vector means_at_observations() const;
 
   [[nodiscard]] const Matrix& observations() const { return x_; }
