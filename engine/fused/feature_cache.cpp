@@ -30,16 +30,4 @@ std::shared_ptr<fusion::FeatureModel> FeatureCache::model(const std::shared_ptr<
   return model;
 }
 
-fusion::FeatureCounts FeatureCache::counts() const {
-  fusion::FeatureCounts all;
-  for (const auto& [key, set] : sets_) {
-    const fusion::FeatureCounts counts = set->counts();
-    all.samples += counts.samples;
-    all.kept += counts.kept;
-    all.computed += counts.computed;
-    all.kept_bytes += counts.kept_bytes;
-  }
-  return all;
-}
-
 }  // namespace hfta::engine

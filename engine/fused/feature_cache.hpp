@@ -28,8 +28,6 @@ class FeatureCache {
   /// The sets as SplitModel::rest takes them. `whole`: as the model takes them; it must outlive this, and its address
   /// names it. The result lasts as long as this.
   [[nodiscard]] const TaskData& rest_of(const TaskData& whole, const std::shared_ptr<const fusion::SplitModel>& split);
-  /// Of all sets that were asked for.
-  [[nodiscard]] fusion::FeatureCounts counts() const;
   [[nodiscard]] std::int64_t budget() const { return budget_; }
 
  private:

@@ -1,10 +1,12 @@
-// What of a task is frozen, and what arrays train behind it: FusedTrainer's other half.
+#include "engine/fused/frozen_layers.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <vector>
 
-#include "engine/fused/fused_trainer.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
@@ -18,7 +20,7 @@ std::string model_key(const fusion::Graph& graph) {
   return key;
 }
 
-// Products with weights that are not trained.
+// Whether the graph has products with weights that are not trained.
 bool has_frozen_layers(const fusion::Graph& graph) {
   std::set<fusion::ValueId> frozen;
   for (const fusion::Weight& weight : graph.weights) {
@@ -35,7 +37,7 @@ bool has_frozen_layers(const fusion::Graph& graph) {
   });
 }
 
-// Why features are kept for no model of such tasks, whatever its layers; "": they are.
+// Why no features are kept for such tasks, whatever the model's layers; "": they may be kept.
 std::string why_no_features(const PreparedTask& task, const c10::Device& device) {
   if (!device.is_cpu()) return "a GPU runs frozen layers once for each step of all trials";
   if (!task.spec.recipe.phases.empty()) return "with train.phases frozen layers run in every phase";
@@ -50,43 +52,18 @@ std::string why_no_features(const PreparedTask& task, const c10::Device& device)
 
 }  // namespace
 
-const TaskData& FusedTrainer::trained_data(const PreparedTask& task) {
-  const TaskData& whole = on_device(task);
-  const std::shared_ptr<const fusion::SplitModel>& split = frozen(task).split;
-  return split == nullptr ? whole : features_.rest_of(whole, split);
-}
-
-const fusion::FrozenPrefix& FusedTrainer::frozen(const PreparedTask& task) {
-  const std::string why_not = why_no_features(task, device());
-  const auto [found, is_new] = frozen_.try_emplace(why_not + model_key(task.graph));
+const fusion::FrozenPrefix& FrozenLayers::prefix(const PreparedTask& task) {
+  const std::string why_not = why_no_features(task, device_);
+  const auto [found, is_new] = prefixes_.try_emplace(why_not + model_key(task.graph));
   if (!is_new || !has_frozen_layers(task.graph)) return found->second;
   found->second.prevented = why_not;
   if (why_not.empty()) found->second = fusion::frozen_prefix_of(task.graph);
   return found->second;
 }
 
-const fusion::Graph& FusedTrainer::trained_graph(const PreparedTask& task) {
-  const std::shared_ptr<const fusion::SplitModel>& split = frozen(task).split;
+const fusion::Graph& FrozenLayers::trained_graph(const PreparedTask& task) {
+  const std::shared_ptr<const fusion::SplitModel>& split = prefix(task).split;
   return split == nullptr ? task.graph : split->rest;
-}
-
-std::optional<FeaturePlan> FusedTrainer::feature_plan(const PreparedTask& task) {
-  const fusion::FrozenPrefix& prefix = frozen(task);
-  if (prefix.split == nullptr && prefix.prevented.empty()) return std::nullopt;
-  FeaturePlan plan;
-  plan.prevented = prefix.prevented;
-  if (prefix.split == nullptr) return plan;
-  const fusion::Splits& splits = load(task.spec, task.input_types).host;
-  plan.shared = true;
-  plan.samples =
-      splits.train.size + (splits.validation ? splits.validation->size : 0) + (splits.test ? splits.test->size : 0);
-  plan.bytes_per_sample = prefix.split->bytes_per_sample;
-  plan.budget = features_.budget();
-  plan.kept_bytes = std::min(plan.budget, fusion::kept_bytes(*prefix.split, plan.samples));
-  for (const fusion::Weight& weight : prefix.split->prefix.weights) {
-    plan.weight_bytes += fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);
-  }
-  return plan;
 }
 
 }  // namespace hfta::engine

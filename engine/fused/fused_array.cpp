@@ -17,10 +17,10 @@ bool has_objective(const StudyConfig& config, const std::string& metric) {
                      [&](const trials::Objective& objective) { return objective.metric == metric; });
 }
 
-// Where ranks share slots, each trains its own alone.
-fusion::Collectives* group_of(const FusedTrainer& trainer, const KeptChoices& kept) {
+// The ranks that train the array together; null where ranks share slots, as each trains its own alone.
+fusion::Collectives* group_of(const TrainerParts& parts, const KeptChoices& kept) {
   const bool alone = kept.ranks && kept.ranks->chosen.of == Division::Of::kSlots;
-  return alone ? nullptr : trainer.options().group.get();
+  return alone ? nullptr : parts.setup.options().group.get();
 }
 
 std::vector<int> parts_of(const KeptChoices& kept) {
@@ -33,27 +33,28 @@ fusion::Shares shares_of(const KeptChoices& kept) {
 
 }  // namespace
 
-FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
+FusedArray::FusedArray(TrainerParts& parts, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
                        int decided, int width)
-    : trainer_(trainer),
+    : parts_(parts),
       data_(data),
       kept_(kept),
-      label_(trainer.options().label),
-      cpu_(trainer.device().is_cpu()),
-      array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
-             trainer.config().seed, trainer.device(), trainer.graphs(), group_of(trainer, kept), parts_of(kept),
-             shares_of(kept)),
-      lent_ways_(trainer.lent_ways(task, array_.lowering())),
-      epochs_(task.spec.recipe, trainer.epoch_options(task), data.train, data.validation ? &*data.validation : nullptr),
+      label_(parts.setup.options().label),
+      cpu_(parts.setup.device().is_cpu()),
+      array_(parts.facts.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
+             parts.setup.config().seed, parts.setup.device(), parts.setup.graphs(), group_of(parts, kept),
+             parts_of(kept), shares_of(kept)),
+      lent_ways_(parts.memory.lent_ways(task, array_.lowering())),
+      epochs_(task.spec.recipe, parts.facts.epoch_options(task), data.train,
+              data.validation ? &*data.validation : nullptr),
       sets_{{task.spec.data.folds.fold, 0}},
-      counts_parameters_(has_objective(trainer.config(), kParameterCount)) {
+      counts_parameters_(has_objective(parts.setup.config(), kParameterCount)) {
   for (const fusion::Measured& way : kept.choices.candidates) {
-    needs_.try_emplace(way.lowering.to_text(), trainer.memory_need(task, way.lowering));
+    needs_.try_emplace(way.lowering.to_text(), parts.memory.need(task, way.lowering));
   }
 }
 
 fusion::SlotInit FusedArray::init_for(int slot, int number, const trials::Params& params) {
-  const PreparedTask task = trainer_.prepare(params);
+  const PreparedTask task = parts_.prepare(params);
   parameters_[slot] = static_cast<double>(task.graph.parameter_count());
   return {task.spec.seed.value_or(static_cast<std::uint64_t>(number)), task.spec.hyper, set_of(task)};
 }
@@ -62,20 +63,20 @@ int FusedArray::set_of(const PreparedTask& task) {
   const int fold = task.spec.data.folds.fold;
   const auto known = sets_.find(fold);
   if (known != sets_.end()) return known->second;
-  const TaskData* data = translated(label_, [&] { return &trainer_.trained_data(task); });
+  const TaskData* data = translated(label_, [&] { return &parts_.data.trained(task); });
   const int set = epochs_.add(data->train, data->validation ? &*data->validation : nullptr);
   sets_.emplace(fold, set);
   return set;
 }
 
 void FusedArray::admit(int slot, int number, const trials::Params& params) {
-  const KeepTo kept(trainer_.options().cpus);
+  const KeepTo kept(parts_.setup.options().cpus);
   const fusion::SlotInit init = init_for(slot, number, params);
   translated(label_, [&] { array_.admit(slot, init); });
 }
 
 void FusedArray::insert(int slot, int number, const trials::Params& params, const SlotState& state) {
-  const KeepTo kept(trainer_.options().cpus);
+  const KeepTo kept(parts_.setup.options().cpus);
   const fusion::SlotInit init = init_for(slot, number, params);
   translated(label_, [&] { array_.insert(slot, init, state); });
 }
@@ -89,7 +90,7 @@ void FusedArray::clear(int slot) { array_.clear(slot); }
 // On a CPU the way to run stays as it was when the array was opened, so that no trial's bits depend on how many others
 // were left; on a GPU the whole width is one chunk and has to follow.
 void FusedArray::resize(int width) {
-  const KeepTo kept(trainer_.options().cpus);
+  const KeepTo kept(parts_.setup.options().cpus);
   translated(label_, [&] {
     array_.resize(width);
     if (!cpu_) array_.lower(kept_.choices.best_for(width).lowering);
@@ -98,19 +99,19 @@ void FusedArray::resize(int width) {
 }
 
 void FusedArray::borrow(int lent) {
-  const KeepTo kept(trainer_.options().cpus);
+  const KeepTo kept(parts_.setup.options().cpus);
   lent_ = lent;
   translated(label_, [&] { run_on_threads(); });
 }
 
-// As many as are lent. Bits are those of its own way to run, which alone is recorded.
+// Runs on its own threads and those lent. Bits stay those of its own way to run, the only one that is recorded.
 void FusedArray::run_on_threads() {
   const fusion::Lowering lowering = lent_ways_->with(lent_, array_.width());
   if (lowering != array_.lowering()) array_.lower(lowering);
 }
 
 std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause) {
-  const KeepTo kept(trainer_.options().cpus);
+  const KeepTo kept(parts_.setup.options().cpus);
   return translated(label_, [&]() -> std::optional<std::vector<SlotReport>> {
     std::optional<std::vector<fusion::EpochResult>> results = epochs_.run(array_, pause);
     if (!results) return std::nullopt;
@@ -124,7 +125,7 @@ std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause)
   });
 }
 
-// The mean over stages, as it is predicted.
+// Notes the mean over stages, as predictions are means, too.
 void FusedArray::note_held() {
   auto bytes = static_cast<double>(array_.held_bytes());
   array_.group()->all_reduce(std::span(&bytes, 1));
@@ -143,7 +144,7 @@ ArrayInfo FusedArray::info() const {
   for (const auto& [path, name] : array_.choices()) json["ops"][path] = name;
   const double epoch_seconds = kept_.choices.seconds_per_slot_step(array_.width()) * array_.width() *
                                static_cast<double>(epochs_.steps_per_epoch());
-  const int at_work = fusion::slots_at_work(lowering, array_.width(), trainer_.device(), kept_.stages());
+  const int at_work = fusion::slots_at_work(lowering, array_.width(), parts_.setup.device(), kept_.stages());
   json["predicted"] = {{"bytes", needs_.at(lowering.to_text()).total(array_.width(), at_work)},
                        {"training_seconds_per_round", epoch_seconds}};
   json["held_bytes"] = held_.value_or(array_.held_bytes());

@@ -7,18 +7,22 @@
 #include <optional>
 #include <string>
 
-#include "engine/fused/fused_trainer.hpp"
-#include "engine/fused/memory.hpp"
+#include "engine/fused/choices_json.hpp"
+#include "engine/fused/feature_cache.hpp"
+#include "engine/fused/lent_ways.hpp"
+#include "engine/fused/trainer_parts.hpp"
+#include "engine/trainer.hpp"
 #include "fusion/array.hpp"
+#include "fusion/epochs.hpp"
 
 namespace hfta::engine {
 
 class FusedArray final : public TrainerArray {
  public:
-  /// Runs as the choices have it; `decided`: the width to choose for. `data`: FusedTrainer::trained_data. It and
-  /// `trainer` must outlive this.
-  FusedArray(FusedTrainer& trainer, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
-             int decided, int width);
+  /// Runs as the choices have it; `decided`: the width to choose for. `data`: StudyData::trained(). It and
+  /// `parts` must outlive this.
+  FusedArray(TrainerParts& parts, const PreparedTask& task, const TaskData& data, const KeptChoices& kept, int decided,
+             int width);
 
   void admit(int slot, int number, const trials::Params& params) override;
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override;
@@ -34,12 +38,12 @@ class FusedArray final : public TrainerArray {
  private:
   [[nodiscard]] fusion::SlotInit init_for(int slot, int number, const trials::Params& params);
   void run_on_threads();
-  /// After each of its epochs, which all ranks end together.
+  /// Notes the bytes that stages hold. To be called after each epoch, which all ranks end together.
   void note_held();
   /// The number that epochs_ has for the data of the task's fold.
   [[nodiscard]] int set_of(const PreparedTask& task);
 
-  FusedTrainer& trainer_;
+  TrainerParts& parts_;
   const TaskData& data_;
   KeptChoices kept_;
   std::map<std::string, MemoryNeed> needs_;  // by Lowering::to_text()

@@ -1,4 +1,4 @@
-// What a device of several ranks asks of one of them: how long steps take, and how arrays are shared.
+// FusedTrainer as one rank of a device: measures how long steps take, and keeps how arrays are shared.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,13 +8,12 @@
 #include "engine/fused/fused_trainer.hpp"
 #include "engine/fused/translated.hpp"
 #include "engine/topology/numa.hpp"
-#include "fusion/divided_batches.hpp"
 #include "fusion/measure.hpp"
 
 namespace hfta::engine {
 namespace {
 
-// Seconds of a timing. The most is long enough for a scheduler that gives a loaded core away for some milliseconds at a
+// Seconds of a timing. The longest outlasts a scheduler that gives a loaded core away for some milliseconds at a
 // time.
 constexpr double kLongest = 0.25, kShortest = 0.02, kShare = 0.02;
 constexpr int kTimings = 7;
@@ -40,61 +39,58 @@ double seconds_to_sum(fusion::Collectives& group, std::int64_t numbers, const Cl
 }  // namespace
 
 std::string FusedTrainer::choose(const trials::Params& params, double expected_epochs, const Pause& pause) {
+  const TrainerSetup& setup = parts_.setup;
   const PreparedTask task = prepare(params);
-  const KeepTo kept_to(options_.cpus);
-  return translated(options_.label, [&] {
-    const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);
+  const KeepTo kept_to(setup.options().cpus);
+  return translated(setup.options().label, [&] {
+    const KeptChoices& kept = choices_.choose(task, setup.config().partition(params), expected_epochs, pause);
     return nlohmann::ordered_json({{"choices", to_json(kept)}}).dump();
   });
 }
 
-int FusedTrainer::planned_width(const trials::Params& params) { return planned_width(prepare(params)); }
+int FusedTrainer::planned_width(const trials::Params& params) { return parts_.memory.planned_width(prepare(params)); }
 
 std::string FusedTrainer::why_not_divided(const trials::Params& params, std::span<const int> parts) {
-  return why_not_divided(prepare(params), parts);
+  return parts_.facts.why_not_divided(prepare(params), parts);
 }
 
-std::string FusedTrainer::why_not_divided(const PreparedTask& task, std::span<const int> parts) {
-  const std::int64_t samples = load(task.spec, task.input_types).host.train.size;
-  const std::int64_t batch = task.spec.recipe.batch_size;
-  const std::int64_t batches[] = {std::min(batch, samples), task.spec.drop_last ? 0 : samples % batch};
-  return fusion::why_not_divided(trained_graph(task), task.spec.recipe, parts, batches);
-}
-
-// What is known may be from other data, which end in another batch.
+// A known division may be from other data, which end in another batch.
 std::optional<RankPlans> FusedTrainer::division(const trials::Params& params) {
   const PreparedTask task = prepare(params);
-  const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
-  const bool impossible = kept.divides_batches() && !why_not_divided(task, kept.ranks->chosen.parts).empty();
+  const KeptChoices& kept = choices_.choose(task, parts_.setup.config().partition(params), 0, never);
+  const bool impossible =
+      kept.divides_batches() && !parts_.facts.why_not_divided(task, kept.ranks->chosen.parts).empty();
   return impossible ? std::nullopt : kept.ranks;
 }
 
 bool FusedTrainer::kept_batches_whole(const trials::Params& params) {
-  const std::string partition = options_.config.partition(params);
-  const KeptChoices& kept = choices_for(prepare(params), partition, 0, never);
-  return kept.choices.how == fusion::ChoiceOrigin::kRecalled && whole_batches_.contains(partition);
+  const std::string partition = parts_.setup.config().partition(params);
+  const KeptChoices& kept = choices_.choose(prepare(params), partition, 0, never);
+  return kept.choices.how == fusion::ChoiceOrigin::kRecalled && choices_.had_whole_batches(partition);
 }
 
-// Ranks that divide batches run a chunk at a time, others as the lowering has it.
+// Ranks that divide batches run a chunk at a time; other ranks run as the lowering says.
 RankTimes FusedTrainer::rank_times(const trials::Params& params, int width, bool batches) {
+  const TrainerSetup& setup = parts_.setup;
   const PreparedTask task = prepare(params);
-  const KeepTo kept_to(options_.cpus);
-  return translated(options_.label, [&] {
-    const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
-    const fusion::Lowering lowering = kept.choices.best_for(decided_width(kept, width)).lowering;
-    const fusion::DeviceData& data = trained_data(task).train;
+  const KeepTo kept_to(setup.options().cpus);
+  return translated(setup.options().label, [&] {
+    const KeptChoices& kept = choices_.choose(task, setup.config().partition(params), 0, never);
+    const fusion::Lowering lowering = kept.choices.best_for(choices_.decided_width(kept, width)).lowering;
+    const fusion::DeviceData& data = parts_.data.trained(task).train;
     const auto wave = [&](std::int64_t samples, int slots) {
       fusion::Recipe recipe = task.spec.recipe;
       recipe.batch_size = static_cast<int>(samples);
-      const fusion::MeasureOptions options{.width = slots, .threads = threads(), .graphs = graphs()};
-      return fusion::Measured{lowering, fusion::sustained_wave_seconds(trained_graph(task), recipe, data, options,
-                                                                       lowering, window_of(kept), device(), clock_)};
+      const fusion::MeasureOptions options{.width = slots, .threads = setup.threads(), .graphs = setup.graphs()};
+      return fusion::Measured{
+          lowering, fusion::sustained_wave_seconds(parts_.facts.trained_graph(task), recipe, data, options, lowering,
+                                                   window_of(kept), setup.device(), clock_)};
     };
     RankTimes times;
     const std::int64_t batch = std::min<std::int64_t>(task.spec.recipe.batch_size, data.size);
     const fusion::Measured whole = wave(batch, width);
     for (int slots = 1; slots <= width; ++slots) times.of_slots.push_back(fusion::step_seconds(whole, slots));
-    const auto allowed = [&](std::int64_t samples) { return trained_graph(task).limits.allow(samples); };
+    const auto allowed = [&](std::int64_t samples) { return parts_.facts.trained_graph(task).limits.allow(samples); };
     for (const std::int64_t samples : sizes_to_time(batch, batches, allowed)) {
       if (times.of_samples.contains(samples)) continue;
       times.of_samples[samples] = wave(samples, lowering.chunk).wave_seconds * chunks(lowering, width);
@@ -104,39 +100,39 @@ RankTimes FusedTrainer::rank_times(const trials::Params& params, int width, bool
 }
 
 double FusedTrainer::exchange_seconds(const trials::Params& params, int width) {
+  const TrainerSetup& setup = parts_.setup;
   const PreparedTask task = prepare(params);
-  const std::int64_t numbers = trained_graph(task).parameter_count();
-  const KeepTo kept_to(options_.cpus);
+  const std::int64_t numbers = parts_.facts.trained_graph(task).parameter_count();
+  const KeepTo kept_to(setup.options().cpus);
   const bool is_double = task.spec.recipe.dtype == fusion::DType::kFloat64;
-  const double seconds = is_double ? seconds_to_sum<double>(*options_.group, numbers, clock_)
-                                   : seconds_to_sum<float>(*options_.group, numbers, clock_);
+  const double seconds = is_double ? seconds_to_sum<double>(*setup.options().group, numbers, clock_)
+                                   : seconds_to_sum<float>(*setup.options().group, numbers, clock_);
   return seconds * width;
 }
 
 double FusedTrainer::window(const trials::Params& params) {
-  return window_of(choices_for(prepare(params), options_.config.partition(params), 0, never));
+  return window_of(choices_.choose(prepare(params), parts_.setup.config().partition(params), 0, never));
 }
 
 double FusedTrainer::tried_seconds(const trials::Params& params, int width, const Division& division, int steps) {
+  const TrainerSetup& setup = parts_.setup;
   const PreparedTask task = prepare(params);
-  const KeepTo kept_to(options_.cpus);
-  return translated(options_.label, [&] {
-    const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
+  const KeepTo kept_to(setup.options().cpus);
+  return translated(setup.options().label, [&] {
+    const KeptChoices& kept = choices_.choose(task, setup.config().partition(params), 0, never);
     const bool slots = division.of == Division::Of::kSlots;
-    const auto rank = static_cast<std::size_t>(options_.group->rank());
+    const auto rank = static_cast<std::size_t>(setup.options().group->rank());
     const int own = slots ? slots_of_ranks(width, division.parts)[rank] : width;
-    const fusion::MeasureOptions options{.width = own, .threads = threads(), .graphs = graphs()};
-    const fusion::SharedSteps shared{*options_.group, slots ? std::vector<int>() : division.parts, steps};
-    return fusion::shared_step_seconds(trained_graph(task), task.spec.recipe, trained_data(task).train, options,
-                                       kept.choices.best_for(decided_width(kept, width)).lowering, shared, device(),
-                                       clock_);
+    const fusion::MeasureOptions options{.width = own, .threads = setup.threads(), .graphs = setup.graphs()};
+    const fusion::SharedSteps shared{*setup.options().group, slots ? std::vector<int>() : division.parts, steps};
+    return fusion::shared_step_seconds(
+        parts_.facts.trained_graph(task), task.spec.recipe, parts_.data.trained(task).train, options,
+        kept.choices.best_for(choices_.decided_width(kept, width)).lowering, shared, setup.device(), clock_);
   });
 }
 
 void FusedTrainer::divide(const trials::Params& params, const RankPlans& plans, const Pause& pause) {
-  KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
-  kept.ranks = plans;
-  if (!pause() && kept.choices.how != fusion::ChoiceOrigin::kRecalled && stages() == 1) cache_.remember(kept);
+  choices_.divide(prepare(params), parts_.setup.config().partition(params), plans, pause);
 }
 
 }  // namespace hfta::engine

@@ -1,4 +1,4 @@
-// What FusedTrainer refuses before anything is trained.
+// FusedTrainer: checks before anything is trained.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,16 +10,13 @@
 #include "engine/fused/inputs.hpp"
 #include "engine/fused/target_check.hpp"
 #include "engine/fused/task_check.hpp"
-#include "engine/fused/translated.hpp"
-#include "fusion/divided_batches.hpp"
+#include "fusion/gpu.hpp"
 #include "fusion/modes.hpp"
-#include "fusion/runnable.hpp"
-#include "fusion/staged.hpp"
 
 namespace hfta::engine {
 namespace {
 
-// More threads than a few per core only wait for one another; thousands take minutes to start.
+// Refuses more than a few threads per core: they only wait for one another, and thousands take minutes to start.
 void check_threads(const StudyConfig& config, int cores) {
   constexpr int kMostPerCore = 8;
   const int most = kMostPerCore * cores;
@@ -39,7 +36,7 @@ void check_threads(const StudyConfig& config, int cores) {
                           named, most, kMostPerCore, cores));
 }
 
-// What slots own whatever they do: weights, gradients and optimizer state.
+// Checks the memory that slots own whatever they do: weights, gradients and optimizer state.
 void check_width(const StudyConfig& config, const MemoryNeed& need, int width, std::int64_t memory) {
   if (!config.width || need.slot <= (memory - need.shared) / std::max(width, 1)) return;
   throw Error(
@@ -50,47 +47,23 @@ void check_width(const StudyConfig& config, const MemoryNeed& need, int width, s
                   need.slot, memory));
 }
 
-}  // namespace
-
-void FusedTrainer::check(const trials::Params& params) {
-  const PreparedTask task = prepare(params);
-  const fusion::Splits& splits = load(task.spec, task.input_types).host;
-  check_task(task.spec, task.graph, splits);
-  check_threads(options_.config, cores_);
-  check_divided(task);
-  const Budgeted budget = budgeted(task);
-  check_budget(task, budget);
-  check_width(options_.config, budget.ways.front().need, wanted_width(), fusion::device_memory(device()));
-  graphs_.try_emplace(options_.config.partition(params), graph_key(task));
-  if (task.spec.model_file) {
-    if (splits.validation || splits.test) check_evaluation(task);
-    check_model(task, splits);
-  }
-}
-
-void FusedTrainer::check_divided(const PreparedTask& task) {
-  const Divide divide = options_.config.divide;
-  if (ranks() == 1 || divide == Divide::kAuto || divide == Divide::kSlots) return;
+// Checks that ranks can share the task's arrays as array.divide says.
+void check_divided(TrainerParts& parts, const PreparedTask& task) {
+  const Divide divide = parts.setup.config().divide;
+  if (parts.setup.ranks() == 1 || divide == Divide::kAuto || divide == Divide::kSlots) return;
   const bool staged = divide == Divide::kStages;
   const std::string why =
-      staged ? why_not_staged(task) : why_not_divided(task, std::vector<int>(static_cast<std::size_t>(ranks()), 1));
+      staged ? parts.facts.why_not_staged(task)
+             : parts.facts.why_not_divided(task, std::vector<int>(static_cast<std::size_t>(parts.setup.ranks()), 1));
   if (why.empty()) return;
   throw Error(
       ErrorKind::kConfig,
       fmt::format("array.divide: found {}, wanted auto or slots, as the parts of {} cannot {} of this model: {}",
-                  name_of(divide), options_.label, staged ? "be the stages" : "divide the batches", why));
+                  name_of(divide), parts.setup.options().label, staged ? "be the stages" : "divide the batches", why));
 }
 
-// Compiling stages takes time, and this is asked for every trial.
-const std::string& FusedTrainer::why_not_staged(const PreparedTask& task) {
-  const std::string key = graph_key(task);
-  const auto known = not_staged_.find(key);
-  if (known != not_staged_.end()) return known->second;
-  return not_staged_.emplace(key, fusion::why_not_staged(trained_graph(task), task.spec.recipe, ranks())).first->second;
-}
-
-// Trials that are only trained have nothing to doubt.
-void FusedTrainer::check_evaluation(const PreparedTask& task) const {
+// Checks that the graph says what validation and test compute. Trials without validation or test data need no check.
+void check_evaluation(const PreparedTask& task) {
   const ModelFile& model = *task.spec.model_file;
   const std::string place = model.import.where + ".evaluation: ";
   if (model.evaluation_by_training) {
@@ -112,48 +85,47 @@ void FusedTrainer::check_evaluation(const PreparedTask& task) const {
                           place, doubt));
 }
 
-// Once for all trials with that graph. Layers of a config need no trial.
-void FusedTrainer::try_out(const PreparedTask& task) {
-  const std::string graph = task.graph.signature();
-  if (!task.spec.model_file || runnable_.contains(graph)) return;
-  const fusion::Dataset& data = load(task.spec, task.input_types).host.train;
-  runnable_[graph] = translated(options_.label, [&] {
-    return fusion::check_runnable(task.graph, task.spec.recipe, task.spec.hyper, data, device());
-  });
-}
-
-bool FusedTrainer::mixes_samples(const PreparedTask& task) const {
-  const auto known = runnable_.find(task.graph.signature());
-  return known != runnable_.end() && known->second.mixes_samples;
-}
-
-bool FusedTrainer::may_mix_samples(const PreparedTask& task) {
-  if (!task.spec.model_file) return false;
-  const std::string graph = task.graph.signature();
-  const auto known = evaluated_apart_.find(graph);
-  if (known != evaluated_apart_.end()) return !known->second;
-  return !evaluated_apart_.emplace(graph, fusion::evaluates_samples_apart(task.graph)).first->second;
-}
-
-void FusedTrainer::check_model(const PreparedTask& task, const fusion::Splits& splits) {
-  try_out(task);
+// Checks that the model's ops can run, and notes which samples a fixed batch leaves out.
+void check_model(TrainerParts& parts, const PreparedTask& task, const fusion::Splits& splits) {
+  parts.facts.try_out(task);
   const auto check_mixed = [&](const std::optional<fusion::Dataset>& data, const char* part) {
     if (data) check_whole_batches(task.spec, task.graph, *data, part, true);
   };
-  if (mixes_samples(task)) {
+  if (parts.facts.mixes_samples(task)) {
     check_mixed(splits.validation, "validation");
     check_mixed(splits.test, "test");
   }
   if (const std::string pairs = told_by_order(task.spec, task.graph); !pairs.empty()) {
-    models_.note(*task.spec.model_file, "arrays go to the inputs in their order: " + pairs);
+    parts.models.note(*task.spec.model_file, "arrays go to the inputs in their order: " + pairs);
   }
   if (task.graph.fixed_batch == 0) return;
   const std::int64_t left = splits.train.size % task.graph.fixed_batch;
   if (left == 0) return;
-  models_.note(*task.spec.model_file,
-               fmt::format("exported at batch size {}: the last {} of {} training samples of an epoch's order are left "
-                           "out",
-                           task.graph.fixed_batch, left, splits.train.size));
+  parts.models.note(
+      *task.spec.model_file,
+      fmt::format("exported at batch size {}: the last {} of {} training samples of an epoch's order are left "
+                  "out",
+                  task.graph.fixed_batch, left, splits.train.size));
+}
+
+}  // namespace
+
+void FusedTrainer::check(const trials::Params& params) {
+  const PreparedTask task = prepare(params);
+  const StudyConfig& config = parts_.setup.config();
+  const fusion::Splits& splits = parts_.data.splits(task);
+  check_task(task.spec, task.graph, splits);
+  check_threads(config, parts_.setup.cores());
+  check_divided(parts_, task);
+  const Budgeted budget = parts_.memory.budgeted(task);
+  parts_.memory.check(task, budget);
+  check_width(config, budget.ways.front().need, parts_.memory.wanted_width(),
+              fusion::device_memory(parts_.setup.device()));
+  choices_.note_graph(config.partition(params), parts_.facts.key_of(task));
+  if (task.spec.model_file) {
+    if (splits.validation || splits.test) check_evaluation(task);
+    check_model(parts_, task, splits);
+  }
 }
 
 }  // namespace hfta::engine

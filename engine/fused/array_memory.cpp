@@ -1,25 +1,25 @@
-// FusedTrainer: what arrays need of memory, and which ways to run fit into its budget.
+#include "engine/fused/array_memory.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
-#include "engine/fused/budget.hpp"
-#include "engine/fused/fused_trainer.hpp"
 #include "engine/fused/memory.hpp"
+#include "fusion/epochs.hpp"
 #include "fusion/gpu.hpp"
 
 namespace hfta::engine {
 namespace {
 
-// Wider arrays of small models on a CPU gain nothing more: chunks are what the caches see.
+// Wider arrays of small models gain nothing more on a CPU: its caches hold a chunk at a time.
 constexpr int kWidestOnCpu = 32;
 constexpr int kWidestOnGpu = 256;
 
-// Where trials follow from one another's results, few at a time come to good ones in fewer epochs, and a CPU trains few
+// Where draws follow from results, few trials at a time come to good ones in fewer epochs, and a CPU trains few
 // slots almost as fast as many, if every thread has some (docs/search.md, "How many side by side").
 constexpr int kSlotsOfThread = 2, kFewestOnCpu = 4;
 
@@ -30,44 +30,40 @@ int widest_on_cpu(const StudyConfig& config, int threads) {
 
 }  // namespace
 
-std::int64_t FusedTrainer::room() const {
-  const MemoryBudget& memory = options_.config.memory;
-  return memory.limit.value_or(fusion::device_memory(device()) / 2) / options_.sharers;
+std::int64_t ArrayMemory::room() const {
+  const MemoryBudget& memory = setup_.config().memory;
+  return memory.limit.value_or(fusion::device_memory(setup_.device()) / 2) / setup_.options().sharers;
 }
 
-std::string FusedTrainer::memory_text() const {
-  const MemoryBudget& memory = options_.config.memory;
-  if (memory.limit) return fmt::format("{} within {} bytes", name_of(memory.policy), *memory.limit / options_.sharers);
-  return memory.policy == fusion::MemoryPolicy::kAuto ? "" : name_of(memory.policy);
+// The width is at most the number of trials, as more slots are never filled.
+int ArrayMemory::wanted_width() const {
+  const int trials = std::max(1, setup_.config().run_cap.value_or(kWidestOnGpu));
+  const int widest = setup_.device().is_cpu() ? widest_on_cpu(setup_.config(), busy_slots()) : kWidestOnGpu;
+  return std::min(setup_.config().width.value_or(widest), trials);
 }
 
-// More slots than trials are never filled.
-int FusedTrainer::wanted_width() const {
-  const int trials = std::max(1, options_.config.run_cap.value_or(kWidestOnGpu));
-  const int widest = device().is_cpu() ? widest_on_cpu(options_.config, busy_slots()) : kWidestOnGpu;
-  return std::min(options_.config.width.value_or(widest), trials);
-}
-
-int FusedTrainer::planned_width(const PreparedTask& task) {
+int ArrayMemory::planned_width(const PreparedTask& task) {
   // A width that the config names is tried even where it may not fit, unless the config has a limit, too: check().
-  return options_.config.width ? wanted_width() : std::max(1, budgeted(task).width);
+  return setup_.config().width ? wanted_width() : std::max(1, budgeted(task).width);
 }
 
-fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) {
-  return {task.spec.order,          task.spec.drop_last, options_.config.seed, task.graph.fixed_batch,
-          task.graph.largest_batch, task.graph.limits,   may_mix_samples(task)};
+fusion::WayQuestion ArrayMemory::question(const PreparedTask& task, int width) {
+  return {facts_.trained_graph(task),
+          task.spec.recipe,
+          setup_.device(),
+          width,
+          setup_.threads(),
+          setup_.graphs().get(),
+          setup_.config().memory.policy,
+          evaluated_at_a_time(task),
+          setup_.stages()};
 }
 
-fusion::WayQuestion FusedTrainer::question(const PreparedTask& task, int width) {
-  return {trained_graph(task),           task.spec.recipe,          device(), width, threads(), graphs().get(),
-          options_.config.memory.policy, evaluated_at_a_time(task), stages()};
-}
-
-// A set that has fewer samples is one batch.
-std::int64_t FusedTrainer::evaluated_at_a_time(const PreparedTask& task) {
-  const fusion::Graph& graph = trained_graph(task);
-  const fusion::Splits& splits = load(task.spec, task.input_types).host;
-  const fusion::EpochOptions options = epoch_options(task);
+// The batch of evaluation; a set that has fewer samples is one batch.
+std::int64_t ArrayMemory::evaluated_at_a_time(const PreparedTask& task) {
+  const fusion::Graph& graph = facts_.trained_graph(task);
+  const fusion::Splits& splits = data_.splits(task);
+  const fusion::EpochOptions options = facts_.epoch_options(task);
   const std::int64_t elements =
       fusion::elements_of(graph.values[static_cast<std::size_t>(graph.inputs.front())].shape, 1);
   const std::int64_t batch = fusion::evaluation_batch(task.spec.recipe, options, elements);
@@ -77,12 +73,12 @@ std::int64_t FusedTrainer::evaluated_at_a_time(const PreparedTask& task) {
   return largest > 0 && filled_up ? batch : std::min(batch, largest);
 }
 
-std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {
-  const fusion::Splits& splits = load(task.spec, task.input_types).host;
+std::int64_t ArrayMemory::data_bytes(const PreparedTask& task) {
+  const fusion::Splits& splits = data_.splits(task);
   const auto bytes_of = [&](const fusion::Dataset& part) {
-    return fusion::device_bytes(part, task.graph, task.spec.recipe, device());
+    return fusion::device_bytes(part, task.graph, task.spec.recipe, setup_.device());
   };
-  const std::optional<FeaturePlan> features = feature_plan(task);
+  const std::optional<FeaturePlan> features = data_.feature_plan(task);
   const std::int64_t bytes = bytes_of(splits.train) + (splits.validation ? bytes_of(*splits.validation) : 0) +
                              (splits.test ? bytes_of(*splits.test) : 0) +
                              (features ? features->kept_bytes + features->weight_bytes : 0);
@@ -90,24 +86,25 @@ std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {
   return fusion::has_equal_parts(folds) ? folds.count * bytes : bytes;  // an array has trials of every fold
 }
 
-std::vector<WayNeed> FusedTrainer::needs_of(const PreparedTask& task, const fusion::WayQuestion& question,
-                                            std::span<const fusion::Lowering> ways) {
+std::vector<WayNeed> ArrayMemory::needs_of(const PreparedTask& task, const fusion::WayQuestion& question,
+                                           std::span<const fusion::Lowering> ways) {
   const std::int64_t data = data_bytes(task);
   const std::vector<fusion::WayMemory> memory = fusion::memory_of(question, ways);
   std::vector<WayNeed> needs;
   for (std::size_t i = 0; i < ways.size(); ++i) {
-    needs.push_back({ways[i], engine::memory_need(question.graph, question.recipe, memory[i], data),
-                     fusion::slots_at_work(ways[i], std::numeric_limits<int>::max(), device(), question.stages)});
+    needs.push_back(
+        {ways[i], memory_need(question.graph, question.recipe, memory[i], data),
+         fusion::slots_at_work(ways[i], std::numeric_limits<int>::max(), setup_.device(), question.stages)});
     std::int64_t& slot = needs.back().need.slot;  // the mean over stages, as memory has it
     slot = (slot + question.stages - 1) / question.stages;
   }
   return needs;
 }
 
-// Compiling the graph takes time, and this is asked for every trial.
-const std::vector<WayNeed>& FusedTrainer::ways(const PreparedTask& task, int width) {
+// Answers are kept: compiling the graph takes time, and every trial asks.
+const std::vector<WayNeed>& ArrayMemory::ways(const PreparedTask& task, int width) {
   const fusion::WayQuestion asked = question(task, width);
-  const std::string key = fmt::format("{}|{} slots|{} evaluated|{} beside", graph_key(task), width,
+  const std::string key = fmt::format("{}|{} slots|{} evaluated|{} beside", facts_.key_of(task), width,
                                       asked.evaluation_batch, data_bytes(task));
   const auto known = ways_.find(key);
   if (known != ways_.end()) return known->second;
@@ -120,31 +117,35 @@ const std::vector<WayNeed>& FusedTrainer::ways(const PreparedTask& task, int wid
   return ways_.emplace(key, needs_of(task, asked, lowerings)).first->second;
 }
 
-Budgeted FusedTrainer::budgeted(const PreparedTask& task) {
+Budgeted ArrayMemory::budgeted(const PreparedTask& task) {
   const int wanted = wanted_width();
-  const int enough = options_.config.width || !device().is_cpu() ? wanted : std::min(busy_slots(), wanted);
+  const int enough = setup_.config().width || !setup_.device().is_cpu() ? wanted : std::min(busy_slots(), wanted);
   const Budgeted found = within(ways(task, wanted), room(), wanted, enough);
   const int width = std::max(1, found.width);
-  // Fewer slots than were wanted run in other chunks.
-  return width == wanted || options_.config.width ? found
+  // An array of fewer slots than wanted runs in other chunks.
+  return width == wanted || setup_.config().width ? found
                                                   : within(ways(task, width), room(), width, std::min(enough, width));
 }
 
-MemoryNeed FusedTrainer::memory_need(const PreparedTask& task, const fusion::Lowering& lowering) {
+MemoryPlan ArrayMemory::plan(const PreparedTask& task, const Budgeted& found) {
+  return memory_plan(ways(task, wanted_width()), found, room(), wanted_width());
+}
+
+MemoryNeed ArrayMemory::need(const PreparedTask& task, const fusion::Lowering& lowering) {
   for (const WayNeed& way : ways(task, planned_width(task))) {
     if (way.lowering == lowering) return way.need;
   }
   return needs_of(task, question(task, planned_width(task)), std::span(&lowering, 1)).front().need;
 }
 
-// One of several ranks gains nothing by threads of its own: it waits for the others.
-std::unique_ptr<LentWays> FusedTrainer::lent_ways(const PreparedTask& task, const fusion::Lowering& own) {
-  if (options_.group != nullptr) return nullptr;
+// One of several ranks gains nothing by lent threads: it waits for the others.
+std::unique_ptr<LentWays> ArrayMemory::lent_ways(const PreparedTask& task, const fusion::Lowering& own) {
+  if (setup_.options().group != nullptr) return nullptr;
   auto ways = std::make_unique<LentWays>(question(task, planned_width(task)), own, data_bytes(task), room());
   return ways->any() ? std::move(ways) : nullptr;
 }
 
-int FusedTrainer::batch_that_fits(const PreparedTask& task) {
+int ArrayMemory::batch_that_fits(const PreparedTask& task) {
   PreparedTask smaller = task;
   while (task.graph.fixed_batch == 0 && smaller.spec.recipe.batch_size > 1) {
     smaller.spec.recipe.batch_size /= 2;
@@ -153,9 +154,9 @@ int FusedTrainer::batch_that_fits(const PreparedTask& task) {
   return 0;
 }
 
-// Where the config has no limit, arrays are tried as they are, and become narrower if memory runs out.
-void FusedTrainer::check_budget(const PreparedTask& task, const Budgeted& found) {
-  const MemoryBudget& memory = options_.config.memory;
+// If the config has no limit, arrays are tried as they are, and become narrower if memory runs out.
+void ArrayMemory::check(const PreparedTask& task, const Budgeted& found) {
+  const MemoryBudget& memory = setup_.config().memory;
   if (!memory.limit) return;
   if (found.width == 0) {
     std::vector<WayNeed> recomputing;
@@ -166,9 +167,9 @@ void FusedTrainer::check_budget(const PreparedTask& task, const Budgeted& found)
     }
     throw Error(ErrorKind::kConfig,
                 "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, room(),
-                                                task.spec.recipe.batch_size, batch_that_fits(task), stages()}));
+                                                task.spec.recipe.batch_size, batch_that_fits(task), setup_.stages()}));
   }
-  if (!options_.config.width || found.width >= wanted_width()) return;
+  if (!setup_.config().width || found.width >= wanted_width()) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("array.width: found {}, wanted auto or at most {}, which fit into memory.limit, {}",
                           wanted_width(), found.width, bytes_text(room())));
