@@ -7,7 +7,7 @@
 
 namespace hfta::engine::configuration {
 
-/// Up to here a double holds every integer.
+/// A double holds every integer up to this one.
 inline constexpr double kMostInteger = 0x1p53;
 inline constexpr double kMostCount = 1e9;
 
@@ -20,7 +20,8 @@ inline constexpr double kMostCount = 1e9;
 [[nodiscard]] std::vector<Key> repetition_keys();
 [[nodiscard]] std::vector<Key> fold_keys();
 [[nodiscard]] std::vector<Key> parameter_keys();
-[[nodiscard]] std::vector<Key> model_and_data_keys();
+[[nodiscard]] std::vector<Key> model_keys();
+[[nodiscard]] std::vector<Key> data_keys();
 [[nodiscard]] std::vector<Key> adapter_keys();
 [[nodiscard]] std::vector<Key> train_keys();
 [[nodiscard]] std::vector<Key> loss_keys();

@@ -31,7 +31,7 @@ const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
     for (auto part :
-         {top_keys, stopping_keys, budget_keys, fold_keys, parameter_keys, model_and_data_keys, adapter_keys,
+         {top_keys, stopping_keys, budget_keys, fold_keys, parameter_keys, model_keys, data_keys, adapter_keys,
           train_keys, loss_keys, optimizer_keys, phase_keys, schedule_keys, array_keys, memory_keys}) {
       for (Key& key : part()) all.push_back(std::move(key));
     }

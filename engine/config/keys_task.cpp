@@ -3,7 +3,7 @@
 
 namespace hfta::engine::configuration {
 
-std::vector<Key> model_and_data_keys() {
+std::vector<Key> model_keys() {
   const Searched shape = Searched::kShape;
   return {
       {.path = "model.layers",
@@ -58,6 +58,12 @@ std::vector<Key> model_and_data_keys() {
            "Whether trials begin with the file's weights (`exported`), with new ones that the trial's seed draws "
            "from the distributions that the file's were drawn from (`fresh`), or near the file's: `{jitter: "
            "0.01}` moves each by normal numbers of 0.01 times its tensor's standard deviation."},
+  };
+}
+
+std::vector<Key> data_keys() {
+  const Searched shape = Searched::kShape;
+  return {
       {.path = "data.name",
        .type = KeyType::kChoice,
        .fallback = "none",
