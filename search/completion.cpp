@@ -22,7 +22,7 @@ using trials::Space;
 
 constexpr std::uint64_t kMostAttempts = 10'000;
 
-constexpr double kSlack = 1e-9;  // of a bound or of q: what writing a number down and reading it back may cost
+constexpr double kSlack = 1e-9;  // relative tolerance: what writing a number down and reading it back may change
 
 std::optional<double> number_of(const ParamValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
@@ -30,7 +30,7 @@ std::optional<double> number_of(const ParamValue& value) {
   return std::nullopt;
 }
 
-// As Python compares them: 1, 1.0 and True are equal.
+// Compares values as Python does: 1, 1.0 and True are equal.
 bool same(const ParamValue& a, const ParamValue& b) {
   if (a.index() == b.index()) return a == b;
   const auto number = [](const ParamValue& value) {
@@ -45,7 +45,7 @@ bool is_listed(const Distribution& d) {
   return d.kind == DistributionKind::kConstant || d.kind == DistributionKind::kCategorical;
 }
 
-// A text that looks like a number is said to be none.
+// The value for a message, which says so if it is a text where a number is wanted.
 std::string asked_text(const Distribution& d, const ParamValue& value) {
   const std::string text = excerpt(trials::to_text(value));
   return std::holds_alternative<std::string>(value) && !is_listed(d) ? "the text '" + text + "'" : text;
@@ -116,7 +116,13 @@ Params drawn(const Space& space, const Params& given, std::uint64_t seed, int nu
   return trials::applying(space, all);
 }
 
-// Less what was asked for and is not valid.
+// Whether a draw has all that was given: a parameter with conditions applies beside some values of others only.
+bool has_all(const Params& params, const Params& given) {
+  return std::all_of(given.begin(), given.end(),
+                     [&](const auto& one) { return trials::find_value(params, one.first) != nullptr; });
+}
+
+// `params` without those that were asked for and are not valid.
 Params valid_ones(const Params& params, const Params& fixed, const Params& given) {
   Params valid;
   for (const auto& one : params) {
@@ -157,7 +163,8 @@ Completion complete(const Space& space, const Params& fixed, std::uint64_t seed,
   std::string problem;
   const Params given = admitted(space, fixed, problem);
   Completion completion{drawn(space, given, seed, number, 0), problem};
-  for (std::uint64_t attempt = 1; attempt < kMostAttempts && broken(constraints, completion.params); ++attempt) {
+  const auto fits = [&](const Params& params) { return has_all(params, given) && !broken(constraints, params); };
+  for (std::uint64_t attempt = 1; attempt < kMostAttempts && !fits(completion.params); ++attempt) {
     completion.params = drawn(space, given, seed, number, attempt);
   }
   if (!problem.empty()) {

@@ -14,12 +14,12 @@ namespace hfta::search {
 
 /// A configuration of the space.
 struct Completion {
-  trials::Params params;  ///< All that apply, in the order of the space; if there is a problem, the valid ones.
-  std::string problem;    ///< Why it cannot be tried, one line; empty if it can.
+  trials::Params params;     ///< All that apply, in the order of the space; if there is a problem, the valid ones.
+  std::string problem = {};  ///< Why it cannot be tried, one line; empty if it can.
 };
 
-/// Takes the values of `fixed` that the space can give, and draws the rest as random search does, again until the
-/// constraints are met, at most 10'000 times; a function of (seed, number) alone, which shares no random numbers with a
+/// Takes the values of `fixed` that the space can give, and draws the rest as random search does, again until all
+/// that was given applies and the constraints are met, at most 10'000 times; a function of (seed, number) alone, which shares no random numbers with a
 /// sampler's draws.
 [[nodiscard]] Completion complete(const trials::Space& space, const trials::Params& fixed, std::uint64_t seed,
                                   int number, const std::vector<Constraint>& constraints = {});

@@ -93,6 +93,12 @@ TEST_CASE("what is enqueued is completed within conditions and constraints") {
     REQUIRE(is_whole(space, sgd.params));
     CHECK(constraints[0].holds(sgd.params));
   }
+  for (int number = 0; number < 20; ++number) {  // a parameter with a condition, alone: the other is drawn to suit it
+    const Completion alone = complete(space, {{"momentum", 0.5}}, 1, number, constraints);
+    CHECK(alone.problem.empty());
+    CHECK(hfta::trials::find_value(alone.params, "optimizer") != nullptr);
+    CHECK(*hfta::trials::find_value(alone.params, "optimizer") == word("sgd"));
+  }
   CHECK(complete(space, {{"optimizer", word("adam")}, {"momentum", 0.5}}, 1, 0, constraints).problem ==
         "enqueued with momentum, which does not apply beside its other parameters");
   CHECK(complete(space, {{"optimizer", word("sgd")}, {"momentum", 0.5}, {"wd", 0.9}}, 1, 0, constraints).problem ==
