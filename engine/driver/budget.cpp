@@ -5,6 +5,17 @@
 #include "base/text.hpp"
 
 namespace hfta::engine {
+namespace {
+
+// A duration in a suitable unit: "90 seconds", "1.5 hours".
+std::string time_text(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600;
+  if (seconds >= kHour) return fmt::format("{:.6g} hours", seconds / kHour);
+  if (seconds > 2 * kMinute) return fmt::format("{:.6g} minutes", seconds / kMinute);
+  return fmt::format("{:.6g} seconds", seconds);
+}
+
+}  // namespace
 
 bool ends_early(const StudyConfig& config) {
   return config.budget.seconds || config.budget.epochs || config.target.has_value();
@@ -23,7 +34,7 @@ std::string end_of(const StudyConfig& config, const Used& used) {
     return fmt::format("its budget of {} trial-epochs", *config.budget.epochs);
   }
   if (is_out_of_time(config, used.seconds)) {
-    return fmt::format("its budget of {:.6g} hours", *config.budget.seconds / 3600);
+    return "its budget of " + time_text(*config.budget.seconds);
   }
   return "";
 }

@@ -14,7 +14,7 @@
 namespace hfta::engine {
 namespace {
 
-// A trial that nobody stops trains for all of the task's epochs.
+// The epochs of a trial that is not stopped: all of the task's.
 int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   const std::vector<trials::Params> first = sampler.ask(0, 1, {});
   return config.task(config.repetitions.params_of(first.empty() ? trials::Params{} : first.front(), 0)).recipe.epochs;
@@ -36,7 +36,7 @@ std::unique_ptr<search::Scheduler> make_stopping(const StudyConfig& config, sear
                                run_caps);
 }
 
-// A rule that compares repetitions stands alone.
+// The rule that compares repetitions, which must be the only rule; null: there is none.
 const search::StoppingRule* comparing_rule(const StudyConfig& config) {
   if (config.early_stopping.empty()) return nullptr;
   const search::StoppingRule& rule = search::stopping_rule(config.early_stopping.front().rule);
@@ -67,7 +67,7 @@ std::unique_ptr<search::Scheduler> make_scheduler(const StudyConfig& config, con
   return search::make_repeated(std::move(judge), config.repetitions, config.objectives.front().goal);
 }
 
-// Trials of so many configurations; those without end have no end either.
+// The number of trials of so many configurations; kEndless stays kEndless.
 std::optional<std::int64_t> times(std::optional<std::int64_t> configurations, int count) {
   if (!configurations || *configurations == kEndless) return configurations;
   return *configurations > std::numeric_limits<int>::max() ? *configurations : *configurations * count;
@@ -110,6 +110,8 @@ std::vector<int> next_caps(const std::vector<int>& stored, const StudyConfig& co
   std::vector<int> caps = stored;
   // A cap that the study has had is no edit: --trials, or an edit, raised it since.
   if (!config.run_cap || std::find(caps.begin(), caps.end(), *config.run_cap) != caps.end()) return caps;
+  // Where only the budget ended the study, any cap is new; TrialTable::restore() sees whether trials have passed it.
+  if (!caps.empty() && caps.back() == kEndless) caps.pop_back();
   if (!caps.empty() && *config.run_cap < caps.back()) {
     throw Error(ErrorKind::kConfig, fmt::format("{}: run_cap: found {}, wanted at least {}, as study '{}' has; "
                                                 "--fresh starts a new one beside it",

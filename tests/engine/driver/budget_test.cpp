@@ -68,6 +68,10 @@ TEST_CASE("what ends a study, and why") {
   CHECK(end_of(config, {0, 100, {}}) == "its budget of 100 trial-epochs");
   config.budget.seconds = 5400;
   CHECK(end_of(config, {5400, 0, {}}) == "its budget of 1.5 hours");
+  config.budget.seconds = 0.6;
+  CHECK(end_of(config, {5400, 0, {}}) == "its budget of 0.6 seconds");
+  config.budget.seconds = 1500;
+  CHECK(end_of(config, {5400, 0, {}}) == "its budget of 25 minutes");
   config.target = 0.9;  // to be maximized
   CHECK(end_of(config, {0, 0, 0.89}).empty());
   CHECK(end_of(config, {0, 0, 0.9}) == "its target: val_accuracy 0.9 is reached");
@@ -121,7 +125,7 @@ TEST_CASE("a budget of time counts every run, also one that was stopped") {
   clock.passed = 1e6;  // what passes between runs counts for nothing
   const Outcome outcome = study.run();
   CHECK(outcome.stopped_by == 0);
-  CHECK(outcome.ended_by == "its budget of 0.0277778 hours");
+  CHECK(outcome.ended_by == "its budget of 100 seconds");
   CHECK(record_of(study).progress.seconds == Approx(100));
   CHECK(study.world.runs == 10);
   CHECK(study.count(State::kFail) == 0);
@@ -175,7 +179,7 @@ TEST_CASE("a budget of time that runs out while trials catch up ends the study")
   study.stop = 0;
   std::filesystem::remove_all(study.checkpoints / "running");  // as of a run that was killed before it wrote any
   const Outcome outcome = study.run();
-  CHECK(outcome.ended_by == "its budget of 0.0277778 hours");
+  CHECK(outcome.ended_by == "its budget of 100 seconds");
   CHECK(outcome.rounds == 0);
   CHECK(starts == 10);
   CHECK(finished(study));

@@ -147,8 +147,17 @@ TEST_CASE("caps are remembered, ascending") {
     std::optional<int> now;
     std::vector<int> next;
   };
-  const Case cases[] = {{{}, {}, {}},     {{}, 5, {5}},         {{5}, 5, {5}},
-                        {{5}, 9, {5, 9}}, {{5, 9}, {}, {5, 9}}, {{5, 9}, 9, {5, 9}}};
+  const Case cases[] = {{{}, {}, {}},
+                        {{}, 5, {5}},
+                        {{5}, 5, {5}},
+                        {{5}, 9, {5, 9}},
+                        {{5, 9}, {}, {5, 9}},
+                        {{5, 9}, 9, {5, 9}},
+                        // Where only a budget ended the study, any cap is new.
+                        {{kEndless}, kEndless, {kEndless}},
+                        {{kEndless}, 5, {5}},
+                        {{5, kEndless}, 9, {5, 9}},
+                        {{5}, kEndless, {5, kEndless}}};
   StudyConfig config = digits_config();
   for (const Case& c : cases) {
     config.run_cap = c.now;
