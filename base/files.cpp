@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// A folder on the way to a file that the user named: links are followed, what is missing is made.
+// Opens a folder on the way to a file that the user named: follows links, and makes what is missing.
 Folder made_by_user(const fs::path& path) {
   std::error_code ignored;
   const fs::path name = path.filename();
@@ -32,7 +32,7 @@ Folder made_by_user(const fs::path& path) {
   return name.empty() ? Folder(path) : above.made_folder(name.string());
 }
 
-// What a full disk wants, where the system says it.
+// The bytes that a full disk lacks, as far as the system says it; "" for any other error.
 std::string shortage(const Folder& folder, int error, std::size_t needed) {
   if (error != ENOSPC && error != EDQUOT) return {};
   const std::optional<std::size_t> room = folder.room();
@@ -75,7 +75,7 @@ void SystemFiles::write_atomically(const fs::path& path, std::span<const std::by
   const Folder folder = found ? std::move(*found) : root_.empty() ? made_by_user(place) : Folder::make(root_, place);
   auto [temporary, file] = folder.new_file(name + ".tmp.");
   try {
-    if (const int reason = write_all(file, bytes); reason != 0) {
+    if (const int reason = write_all(file.get(), bytes); reason != 0) {
       fail(path, "write", reason, shortage(folder, reason, bytes.size()));
     }
     reach("file-written");
@@ -88,7 +88,7 @@ void SystemFiles::write_atomically(const fs::path& path, std::span<const std::by
   } catch (const Error&) {
     try {
       folder.remove(temporary);
-    } catch (const Error&) {  // the first failure is what is told
+    } catch (const Error&) {  // the first failure is the one that is reported
     }
     throw;
   }

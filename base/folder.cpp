@@ -29,7 +29,7 @@ constexpr std::size_t kRandomCharacters = 16;
   throw Error(ErrorKind::kStorage, path.string() + ": " + what);
 }
 
-// A call that a signal may interrupt, until it is through.
+// Repeats a call that a signal may interrupt until it is through.
 template <typename Call>
 auto through(const Call& call) {
   auto result = call();
@@ -134,15 +134,15 @@ std::optional<Folder> Folder::folder(const std::string& name) const {
 Folder Folder::made_folder(const std::string& name) const {
   const int made_it = through([&] { return ::mkdirat(descriptor_.get(), name.c_str(), 0777); });
   if (made_it != 0 && errno != EEXIST) fail(name, "create", errno);
-  // It must itself survive the crash that a file in it survives. One that was there may be a killed process's, who came
-  // to make it and no further.
+  // The folder must survive a crash that a file in it survives. One that was there may be from a process that was
+  // killed before it synced.
   sync();
   std::optional<Folder> made = folder(name);
   if (!made) fail(name, "create", ENOENT);
   return std::move(*made);
 }
 
-// Opened without waiting: a pipe in a file's place would have this wait for its writer.
+// O_NONBLOCK: if a pipe is in a file's place, opening it would wait for its writer.
 std::optional<Descriptor> Folder::file(const std::string& name, int flags) const {
   const int all = flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   Descriptor found(through([&] { return ::openat(descriptor_.get(), name.c_str(), all); }));
@@ -261,9 +261,9 @@ std::vector<std::byte> read_rest(const Descriptor& file, const fs::path& path, s
   }
 }
 
-int write_all(const Descriptor& file, std::span<const std::byte> bytes) {
+int write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = through([&] { return ::write(file.get(), bytes.data(), bytes.size()); });
+    const ssize_t written = through([&] { return ::write(file, bytes.data(), bytes.size()); });
     if (written < 0) return errno;
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }

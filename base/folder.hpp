@@ -12,7 +12,7 @@
 
 namespace hfta {
 
-/// An open file, closed when this goes.
+/// An open file descriptor, closed by the destructor.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -36,16 +36,16 @@ class Folder {
  public:
   /// The folder at a path that the user named: links in it are followed. Throws if it is absent.
   explicit Folder(std::filesystem::path path);
-  /// `path`, which is `root` or lies below it: links are followed in `root` alone. nullopt if it is absent.
+  /// Opens `path`, which is `root` or lies below it: links are followed in `root` alone. nullopt if it is absent.
   static std::optional<Folder> find(const std::filesystem::path& root, const std::filesystem::path& path);
-  /// The same; what is missing below `root` is made and durable.
+  /// Opens `path` as find() does, and first makes what is missing below `root`, durably.
   static Folder make(const std::filesystem::path& root, const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// nullopt if there is none of that name. Throws if it is no folder.
+  /// The folder of that name; nullopt if there is none. Throws if it is no folder.
   [[nodiscard]] std::optional<Folder> folder(const std::string& name) const;
-  /// The same, made where it is absent; durable.
+  /// The folder of that name, which is made, durably, where it is absent.
   [[nodiscard]] Folder made_folder(const std::string& name) const;
   /// A regular file, opened with `flags` (O_RDONLY or O_WRONLY). nullopt if there is none of that name; throws if it is
   /// a link, a folder, a pipe or a device.
@@ -58,22 +58,22 @@ class Folder {
   [[nodiscard]] bool has_file(const std::string& name) const;
   /// Names of the regular files, sorted.
   [[nodiscard]] std::vector<std::string> files() const;
-  /// A name in the folder, and what has it: no link is followed.
+  /// A name in the folder and the kind of its entry; no link is followed.
   struct Entry {
     std::string name;
     const char* kind = "";  ///< "a file", "a folder", "a symbolic link", "a pipe", "a socket" or "a device".
     bool is_file = false, is_folder = false;
   };
-  /// All of them, sorted.
+  /// All entries, sorted by name.
   [[nodiscard]] std::vector<Entry> entries() const;
   /// Replaces what is at `to`, if that is no folder. Returns 0, or errno.
   [[nodiscard]] int rename(const std::string& from, const std::string& to) const;
   /// Moves a file, link or folder to a folder of the same file system; where the name is taken there, a number is
   /// added. Returns the name it got.
   [[nodiscard]] std::string move(const std::string& name, const Folder& to) const;
-  /// A file, link or pipe; absent is no error.
+  /// Removes a file, link or pipe; an absent one is no error.
   void remove(const std::string& name) const;
-  /// What was made, renamed and removed here is on the disk when this returns.
+  /// Returns when all that was made, renamed and removed here is on the disk.
   void sync() const;
   /// Bytes that may still be written here; nullopt if the system does not say.
   [[nodiscard]] std::optional<std::size_t> room() const;
@@ -90,12 +90,12 @@ class Folder {
   bool open_to_all_ = false;
 };
 
-/// The file's remaining bytes. Short reads and interruptions are gone on from. Throws Error{kStorage} naming `path`,
+/// The file's remaining bytes. Continues after short reads and interruptions. Throws Error{kStorage} naming `path`,
 /// also where there are more than `limit`.
 [[nodiscard]] std::vector<std::byte> read_rest(const Descriptor& file, const std::filesystem::path& path,
                                                std::size_t limit);
-/// All of them; short writes and interruptions are gone on from. Returns 0, or errno.
-[[nodiscard]] int write_all(const Descriptor& file, std::span<const std::byte> bytes);
+/// Writes all bytes to a descriptor; continues after short writes and interruptions. Returns 0, or errno.
+[[nodiscard]] int write_all(int file, std::span<const std::byte> bytes);
 /// Returns 0, or errno. A failure is final: the kernel may have dropped the dirty pages (ATC'20, "Can Applications
 /// Recover from fsync Failures?"), so a second try could report success for lost bytes. An interruption is no failure.
 [[nodiscard]] int sync_file(const Descriptor& file);

@@ -1,6 +1,7 @@
 // hfta-tune: dispatches to a command and turns errors into exit codes.
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -24,41 +25,57 @@
 namespace hfta::engine {
 namespace {
 
-constexpr const char* kHelp =
-    "usage: hfta-tune CONFIG.yaml [options]   run a study, or go on with it\n"
-    "       hfta-tune COMMAND [options]\n\n"
-    "commands:\n"
-    "  resume STUDY --storage URL    go on with a study from its store alone\n"
-    "  report [STUDY] --storage URL  what a study has found: table, JSON or CSV\n"
-    "  plan CONFIG.yaml              what would run; trains nothing\n"
-    "  plan --cluster FILE           which device does what of one training step; simulated\n"
-    "  simulate CONFIG.yaml          the whole study in simulated time, in seconds\n"
-    "  simulate --allocation         which accelerators arrays would get, policy by policy\n"
-    "  simulate --planner            plans of known nets on unequal GPUs, beside published figures\n"
-    "  topo                          how this machine's accelerators are connected\n"
-    "  export [STUDY] --storage URL  a trial's weights under the model's own names\n"
-    "  studies --storage URL         the studies in a store\n"
-    "  backup COPY --storage URL     a copy of a store and its states, while it is used\n"
-    "  doctor STORE                  what is wrong with a store, and what to do; --repair\n\n"
-    "  --version                     the version\n"
-    "  --help                        this text; every command has its own\n\n"
-    "hfta-tune run --help shows the options of a run.\n\n"
-    "exit codes: 0 ok; 1 the study ended and no trial is COMPLETE; 2 usage or config; 3 storage; 4 device;\n"
-    "  5 internal; 6 another process runs the study; 129, 130, 138, 143 interrupted (128 + signal), can go on\n";
+/// What a user may write, and what it does: a line of the help.
+struct HelpLine {
+  const char* words;
+  const char* sentence;
+};
 
 struct Command {
   std::string name;
   std::function<int(const Words&)> run;
+  std::vector<HelpLine> help;
   bool for_users = true;
 };
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      {"run", run_command},           {"resume", resume_command},   {"report", report_command},
-      {"plan", plan_command},         {"export", export_command},   {"studies", studies_command},
-      {"simulate", simulate_command}, {"backup", backup_command},   {"doctor", doctor_command},
-      {"topo", topo_command},         {"rank", rank_command, false}};
+      {"run", run_command, {}},  // the command that need not be named
+      {"resume", resume_command, {{"resume STUDY --storage URL", "go on with a study from its store alone"}}},
+      {"report", report_command, {{"report [STUDY] --storage URL", "what a study has found: table, JSON or CSV"}}},
+      {"plan",
+       plan_command,
+       {{"plan CONFIG.yaml", "what would run; trains nothing"},
+        {"plan --cluster FILE", "which device does what of one training step; simulated"}}},
+      {"simulate",
+       simulate_command,
+       {{"simulate CONFIG.yaml", "the whole study in simulated time, in seconds"},
+        {"simulate --allocation", "which accelerators arrays would get, policy by policy"},
+        {"simulate --planner", "plans of known nets on unequal GPUs, beside published figures"}}},
+      {"topo", topo_command, {{"topo", "how this machine's accelerators are connected"}}},
+      {"export", export_command, {{"export [STUDY] --storage URL", "a trial's weights under the model's own names"}}},
+      {"studies", studies_command, {{"studies --storage URL", "the studies in a store"}}},
+      {"backup", backup_command, {{"backup COPY --storage URL", "a copy of a store and its states, while it is used"}}},
+      {"doctor", doctor_command, {{"doctor STORE", "what is wrong with a store, and what to do; --repair"}}},
+      {.name = "rank", .run = rank_command, .help = {}, .for_users = false}};
   return all;
+}
+
+std::string help() {
+  std::string text =
+      "usage: hfta-tune CONFIG.yaml [options]   run a study, or go on with it\n"
+      "       hfta-tune COMMAND [options]\n\n"
+      "commands:\n";
+  for (const Command& command : commands()) {
+    for (const HelpLine& line : command.help) text += fmt::format("  {:<28}  {}\n", line.words, line.sentence);
+  }
+  return text +
+         "\n"
+         "  --version                     the version\n"
+         "  --help                        this text; every command has its own\n\n"
+         "hfta-tune run --help shows the options of a run.\n\n"
+         "exit codes: 0 ok; 1 the study ended and no trial is COMPLETE; 2 usage or config; 3 storage; 4 device;\n"
+         "  5 internal; 6 another process runs the study; 129, 130, 138, 143 interrupted (128 + signal), can go on\n";
 }
 
 // A first word that is no command is a config, unless no such file is there and the word looks like a command.
@@ -77,7 +94,7 @@ int run_config(const Words& words) {
 int dispatch(const Words& words) {
   if (words.empty()) throw Error(ErrorKind::kConfig, "found no config and no command; see hfta-tune --help");
   const std::string& first = words.front();
-  if (first == "--help" || first == "-h" || first == "help") return print(kHelp), 0;
+  if (first == "--help" || first == "-h" || first == "help") return print(help()), 0;
   if (first == "--version") return print("hfta-tune " HFTA_VERSION "\n"), 0;
   const auto found =
       std::find_if(commands().begin(), commands().end(), [&](const Command& c) { return c.name == first; });
@@ -110,7 +127,7 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-// Where one is closed, the next file to be opened would take its number, and get what is told to the user.
+// If a standard stream is closed, the next file to be opened would take its number, and get what is told to the user.
 void keep_standard_streams() {
   for (int number = ::open("/dev/null", O_RDWR); number >= 0; number = ::open("/dev/null", O_RDWR)) {
     if (number <= STDERR_FILENO) continue;
@@ -141,13 +158,7 @@ int run(const Words& words) {
     return exit_code(error.kind());
   } catch (const std::bad_alloc&) {
     tell("out of memory");
-    return exit_code(ErrorKind::kDevice);
-  } catch (const std::system_error& error) {
-    if (error.code() != std::errc::resource_unavailable_try_again) return tell_internal(error);
-    tell(
-        "the system has no thread left for this; a limit of this user's or container's processes or memory (ulimit -u, "
-        "ulimit -v, pids.max) may be the reason");
-    return exit_code(ErrorKind::kDevice);
+    return exit_code(ErrorKind::kMemory);
   } catch (const std::exception& error) {
     return tell_internal(error);
   }

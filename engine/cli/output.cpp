@@ -10,27 +10,18 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 
 namespace hfta::engine {
 namespace {
 
-// 0, or errno.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
+int write_text(int file, std::string_view text) { return write_all(file, std::as_bytes(std::span(text))); }
 
 // Pipes and devices are written to, not replaced.
 void write_through(const std::filesystem::path& file, std::string_view text) {
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
-  const int error = fd < 0 ? errno : write_all(fd, text);
-  if (fd >= 0) ::close(fd);
+  const Descriptor opened(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  const int error = opened.get() < 0 ? errno : write_text(opened.get(), text);
   if (error == 0 || error == EPIPE) return;
   throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", file.string(), std::strerror(error)));
 }
@@ -38,7 +29,7 @@ void write_through(const std::filesystem::path& file, std::string_view text) {
 }  // namespace
 
 void print(std::string_view text) {
-  const int error = write_all(STDOUT_FILENO, text);
+  const int error = write_text(STDOUT_FILENO, text);
   if (error == 0 || error == EPIPE) return;
   throw Error(ErrorKind::kStorage, fmt::format("standard output: cannot write: {}", std::strerror(error)));
 }
@@ -48,7 +39,7 @@ void print_to(const std::filesystem::path& file, std::string_view text) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (file.has_parent_path() && !fs::is_directory(file.parent_path(), ignored)) {
-    throw Error(ErrorKind::kConfig, fmt::format("--output: found no folder {}", file.parent_path().string()));
+    throw Error(ErrorKind::kConfig, fmt::format("{}: found no folder {}", file.string(), file.parent_path().string()));
   }
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) return write_through(file, text);
   std::error_code error;
@@ -59,6 +50,6 @@ void print_to(const std::filesystem::path& file, std::string_view text) {
   SystemFiles().write_atomically(target, std::as_bytes(std::span(text)));
 }
 
-void tell(std::string_view line) { (void)write_all(STDERR_FILENO, "hfta-tune: " + printable(line) + "\n"); }
+void tell(std::string_view line) { (void)write_text(STDERR_FILENO, "hfta-tune: " + printable(line) + "\n"); }
 
 }  // namespace hfta::engine

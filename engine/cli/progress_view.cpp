@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "base/threads.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/driver/progress.hpp"
 
@@ -41,7 +42,7 @@ ProgressView::ProgressView(const Clock& clock, const std::deque<Activity>& activ
       began_(clock.seconds()),
       spoke_at_(began_),
       silence_(kQuietSeconds),
-      thread_([this] { watch(); }) {}
+      thread_(start_thread([this] { watch(); })) {}
 
 ProgressView::~ProgressView() {
   clear();

@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "base/threads.hpp"
+
 namespace hfta::fusion {
 
-CallsInOrder::CallsInOrder() : thread_([this] { work(); }) {}
+CallsInOrder::CallsInOrder() : thread_(start_thread([this] { work(); })) {}
 
 CallsInOrder::~CallsInOrder() {
   {

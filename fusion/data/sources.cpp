@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "base/folder.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
@@ -23,34 +24,28 @@ std::string text_of(const struct stat& status) {
                      status.st_mtim.tv_nsec);
 }
 
-// Read by position and not mapped: a mapped file that becomes shorter kills the process by SIGBUS, wherever it is
-// touched; so it is an error with words. The system's cache serves both alike.
+// A file, read by position and not mapped: a mapped file that becomes shorter kills the process by SIGBUS, wherever it
+// is touched; a read reports an error. The system's cache serves both alike.
 class FileSource final : public ByteSource {
  public:
-  FileSource(const std::filesystem::path& path, std::string place) : path_(path), place_(std::move(place)) {
-    number_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
+  FileSource(const std::filesystem::path& path, std::string place)
+      : path_(path),
+        place_(std::move(place)),
+        file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe is not waited for
     struct stat status {};
-    if (number_ < 0 || ::fstat(number_, &status) != 0) {
-      const int reason = errno;
-      close();
-      fail_at(place_, fmt::format("cannot read '{}': {}", printable(path.string()), std::strerror(reason)));
+    if (file_.get() < 0 || ::fstat(file_.get(), &status) != 0) {
+      fail_at(place_, fmt::format("cannot read '{}': {}", printable(path.string()), std::strerror(errno)));
     }
-    if (!S_ISREG(status.st_mode)) {
-      close();
-      fail_at(place_, "found '" + printable(path.string()) + "', wanted a file");
-    }
+    if (!S_ISREG(status.st_mode)) fail_at(place_, "found '" + printable(path.string()) + "', wanted a file");
     size_ = static_cast<std::uint64_t>(status.st_size);
     stamp_ = text_of(status);
   }
-  ~FileSource() override { close(); }
-  FileSource(const FileSource&) = delete;
-  FileSource& operator=(const FileSource&) = delete;
 
   [[nodiscard]] std::uint64_t size() const override { return size_; }
 
   void read(std::uint64_t at, std::span<std::byte> out) const override {
     while (!out.empty()) {
-      const ssize_t count = ::pread(number_, out.data(), out.size(), static_cast<off_t>(at));
+      const ssize_t count = ::pread(file_.get(), out.data(), out.size(), static_cast<off_t>(at));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) {
         fail_at(place_, fmt::format("cannot read '{}': {}", printable(path_.string()), std::strerror(errno)));
@@ -66,19 +61,15 @@ class FileSource final : public ByteSource {
 
   void check_unchanged() const override {
     struct stat status {};
-    if (::fstat(number_, &status) == 0 && text_of(status) == stamp_) return;
+    if (::fstat(file_.get(), &status) == 0 && text_of(status) == stamp_) return;
     fail_at(place_, fmt::format("found '{}' changed while it is read, wanted it as when it was opened",
                                 printable(path_.string())));
   }
 
  private:
-  void close() const {
-    if (number_ >= 0) ::close(number_);
-  }
-
   std::filesystem::path path_;
   std::string place_;
-  int number_ = -1;
+  Descriptor file_;
   std::uint64_t size_ = 0;
   std::string stamp_;
 };

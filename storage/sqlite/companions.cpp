@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 
 namespace hfta::storage {
@@ -51,26 +52,12 @@ void check_journal(const fs::path& path, int file, std::uint64_t bytes, std::uin
   std::array<unsigned char, kHeaderBytes> header{};
   if (::pread(file, header.data(), header.size(), 0) != kHeaderBytes || !has_magic(header)) return;
   const std::uint64_t pages = number(std::span(header).subspan(16)), page_bytes = number(std::span(header).subspan(24));
-  // Whatever a transaction cut off the store's end is in the journal.
+  // The journal has all pages that a transaction cut off the store's end.
   if (page_bytes <= 65536 && pages * page_bytes > store_bytes + bytes) {
     refuse(path, fmt::format("found a journal that makes the store {} bytes long, wanted at most {}",
                              pages * page_bytes, store_bytes + bytes));
   }
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(const fs::path& path) : number_(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 }  // namespace
 
@@ -85,11 +72,11 @@ void check_companions(const fs::path& store) {
     if (::lstat(path.c_str(), &status) != 0) continue;
     if (!S_ISREG(status.st_mode)) refuse(path, "found a link, folder or device, wanted a file");
     if (std::strcmp(ending, "-journal") != 0) continue;
-    const Descriptor file(path);
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     const std::uint64_t store_bytes = fs::file_size(real, error);
-    // Gone again, or not to be read: a living program's, or SQLite says so next.
-    if (file.number() < 0 || error || ::fstat(file.number(), &status) != 0) continue;
-    check_journal(path, file.number(), static_cast<std::uint64_t>(status.st_size), store_bytes);
+    // The journal is gone again, or cannot be read: a living program removed it, or SQLite reports the reason next.
+    if (file.get() < 0 || error || ::fstat(file.get(), &status) != 0) continue;
+    check_journal(path, file.get(), static_cast<std::uint64_t>(status.st_size), store_bytes);
   }
 }
 

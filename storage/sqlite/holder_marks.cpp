@@ -22,6 +22,7 @@
 
 #include "base/error.hpp"
 #include "base/folder.hpp"
+#include "base/threads.hpp"
 #include "storage/sqlite/holder_file.hpp"
 
 namespace hfta::storage {
@@ -29,26 +30,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFormerLock = "lock";  // of versions before leases
+constexpr std::string_view kFormerLock = "lock";  // the lock file of versions before leases
 constexpr double kLivesFor = 10;                  // seconds without a beat, where the lock cannot be asked
 
 [[noreturn]] void fail(const fs::path& path, const char* action, int error) {
   throw Error(ErrorKind::kStorage, fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)));
 }
 
-// The file of one attempt: there, locked and beating from construction to destruction.
+// The file of one attempt: it exists, locked and beating, from construction to destruction.
 class HolderFile final : public HolderMark {
  public:
   HolderFile(std::shared_ptr<const Folder> folder, double period) : folder_(std::move(folder)) {
     std::tie(name_, lock_) = folder_->new_file(prefix());
     int reason = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    // Gone already: somebody has just won, and removed the files of those who no longer can.
+    // ENOENT: another process has just won, and removed the files of those that no longer can.
     if (reason == 0) reason = write();
     if (reason != 0 && reason != ENOENT) {
       folder_->remove(name_);
       fail(folder_->path() / name_, "write", reason);
     }
-    thread_ = std::thread([this, period] { loop(period); });
+    thread_ = start_thread([this, period] { loop(period); });
   }
 
   ~HolderFile() override {
@@ -85,9 +86,9 @@ class HolderFile final : public HolderMark {
     return fmt::format("{}{}-{}-", kHolderPrefix, host, ::getpid());
   }
 
-  // Opened by name each time: a network file system sends what was written when the file is closed. Once a new holder
-  // has removed it, nothing is opened and nothing made.
-  // Gives the system's reason where it fails, else 0.
+  // Opens the file by name each time: a network file system sends what was written when the file is closed. Once a new
+  // holder has removed it, nothing is opened and nothing made.
+  // Returns 0, or an errno.
   int write() {
     const std::string text = fmt::format("{}\n{:020}\n", holder_, count_++);
     try {
@@ -108,7 +109,7 @@ class HolderFile final : public HolderMark {
   std::shared_ptr<const Folder> folder_;
   std::string holder_ = fmt::format("process {} on host {}", ::getpid(), host_name());
   std::string name_;
-  Descriptor lock_;  // keeps it
+  Descriptor lock_;  // open while this lives, which keeps the lock
   std::uint64_t count_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
