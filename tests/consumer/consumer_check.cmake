@@ -72,6 +72,14 @@ configure(plain -DHFTA_TORCH_DIR=/nonexistent)
 if(NOT status EQUAL 0 OR NOT log MATCHES "Without train")
   message(FATAL_ERROR "without LibTorch: found status ${status}, wanted a configured build:\n${log}")
 endif()
+file(WRITE "${WORK}/misspelt/CMakeLists.txt"
+     "cmake_minimum_required(VERSION 3.25)\nproject(misspelt CXX)\nfind_package(hfta REQUIRED COMPONENTS serch)\n")
+execute_process(COMMAND "${CMAKE_COMMAND}" -S "${WORK}/misspelt" -B "${WORK}/misspelt/build"
+                        "-DCMAKE_PREFIX_PATH=${WORK}/moved" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+                RESULT_VARIABLE status OUTPUT_VARIABLE log ERROR_VARIABLE log)
+if(status EQUAL 0 OR NOT log MATCHES "no component serch")
+  message(FATAL_ERROR "a component that there is not: found status ${status}, wanted an error that names it:\n${log}")
+endif()
 configure(build "-DHFTA_TORCH_DIR=${TORCH}")
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "examples/embed does not configure:\n${log}")
