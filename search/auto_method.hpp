@@ -10,10 +10,10 @@
 
 namespace hfta::search {
 
-/// What is known of a study before it begins.
+/// The facts about a study that are known before it begins.
 struct StudyOutline {
   const trials::Space& space;
-  int epochs = 1;                                 ///< Of a trial that nobody stops.
+  int epochs = 1;                                 ///< Epochs of a trial that is not stopped.
   std::optional<int> configurations = {};         ///< The most that are drawn: run_cap.
   std::optional<std::int64_t> trial_epochs = {};  ///< The most that are trained: budget.epochs.
   int repetitions = 1;                            ///< Trials of each configuration.
@@ -23,9 +23,9 @@ struct StudyOutline {
 };
 
 struct MethodChoice {
-  std::string method;                ///< A name of methods().
-  std::optional<Stopping> stopping;  ///< Set where trials shall be stopped, and the config has no rule for it.
-  std::string reason;                ///< "the space has 12 configurations, and run_cap has room for all of them"
+  std::string method = {};                ///< A name of methods().
+  std::optional<Stopping> stopping = {};  ///< Set where trials shall be stopped, and the config has no rule for it.
+  std::string reason = {};                ///< "the space has 12 configurations, and run_cap has room for all of them"
 };
 
 /// The first row that holds of a table of rules, which follow from the measurements in docs/search.md ("auto"). A

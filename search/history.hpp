@@ -1,5 +1,5 @@
 #pragma once
-/// What a draw may know of the trials before it.
+/// The history of a study: what a draw may know of the trials before it.
 ///
 /// A study's rounds are numbered. A draw made when `seen` rounds were over knows the epochs that trials trained in
 /// rounds 0 to seen-1, and which trials had ended by then, and nothing else. The store keeps `seen` with the trial, so
@@ -17,10 +17,10 @@ struct SeenTrial {
   trials::Params params;
   /// The value that it had after epochs 1, 2, ...: that epoch's, or the best up to it, as the study selects. NaN or
   /// infinite where it diverged.
-  std::vector<double> values;
-  std::optional<double> value;         ///< The value it would have if it ended now: the last finite one of these.
-  std::optional<trials::State> ended;  ///< kComplete, kPruned or kFail; unset: it has not ended.
-  std::vector<double> others = {};     ///< `value`'s of the study's other objectives, in order; finite.
+  std::vector<double> values = {};
+  std::optional<double> value = {};         ///< The value it would have if it ended now: the last finite one of these.
+  std::optional<trials::State> ended = {};  ///< kComplete, kPruned or kFail; unset: it has not ended.
+  std::vector<double> others = {};          ///< Values of the study's other objectives, in order; finite.
 };
 
 /// Every earlier draw, in order, including trials that another program asked for.

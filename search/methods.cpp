@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "search/sampler/begun.hpp"
 #include "search/sampler/restricted.hpp"
 #include "search/space.hpp"
@@ -218,39 +219,22 @@ const std::vector<Method>& methods() {
   static const std::vector<Method> all = {
       {.name = "grid",
        .sentence = "every combination once, the last parameter fastest",
-       .fields = {},
        .has_end = true,
        .needs_list = true,
        .sampler = grid,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .takes_objectives = true},
       {.name = "random",
        .sentence = "independent draws; a finite space is not repeated until all of it was tried",
-       .fields = {},
-       .has_end = false,
-       .needs_list = false,
        .sampler = random,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .takes_objectives = true},
       {.name = "sobol",
        .sentence = "scrambled Sobol points, which fill the space more evenly than random draws",
-       .fields = {},
-       .has_end = false,
-       .needs_list = false,
        .sampler = sobol,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .takes_objectives = true},
       {.name = "hyperband",
        .sentence = "successive halving in Hyperband's brackets, of draws by its `sampler`",
        .fields = hyperband_fields(),
        .has_end = true,
-       .needs_list = false,
        .sampler = of_another,
        .scheduler = hyperband,
        .max_epochs = hyperband_epochs,
@@ -260,83 +244,57 @@ const std::vector<Method>& methods() {
        .sentence = "Hyperband's brackets, of draws by a model of the trials that came furthest",
        .fields = bohb_fields(),
        .has_end = true,
-       .needs_list = false,
        .sampler = bohb,
        .scheduler = hyperband,
        .max_epochs = hyperband_epochs,
        .plan_text = brackets_text,
-       .learns = true},
+       .learns = true,
+       .reads_curves = true},
       {.name = "dehb",
        .sentence = "Hyperband's brackets, in which configurations evolve from one another by differential evolution",
        .fields = dehb_fields(),
        .has_end = true,
-       .needs_list = false,
        .sampler = dehb,
        .scheduler = dehb_brackets,
        .max_epochs = hyperband_epochs,
        .plan_text = brackets_text,
        .takes_conditions = true,
-       .learns = true},
+       .learns = true,
+       .reads_curves = true},
       {.name = "freeze_thaw",
        .sentence = "after every epoch the slots go to the trials whose learning curves promise most, new ones included",
        .fields = freeze_thaw_fields(),
-       .has_end = false,
-       .needs_list = false,
        .sampler = freeze_thaw_sampler,
        .scheduler = freeze_thaw_scheduler,
        .max_epochs = freeze_thaw_epochs,
        .plan_text = stages_text,
-       .learns = true},
+       .learns = true,
+       .reads_curves = true},
       {.name = "tpe",
        .sentence = "learns from the trials so far, by the tree-structured Parzen estimator as in Optuna",
        .fields = tpe_fields(),
-       .has_end = false,
-       .needs_list = false,
        .sampler = tpe,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .learns = true},
       {.name = "gp",
        .sentence = "learns from the trials so far, by a Gaussian process and the expected improvement; W&B's `bayes`",
        .fields = gp_fields(),
-       .has_end = false,
-       .needs_list = false,
        .sampler = gp,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .learns = true},
       {.name = "cmaes",
        .sentence =
            "learns from the trials so far, by adapting a normal distribution to the better half of each generation",
        .fields = cmaes_fields(),
-       .has_end = false,
-       .needs_list = false,
        .sampler = cmaes,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .learns = true},
       {.name = "evolution",
        .sentence = "learns from the trials so far: a good one of the latest with one parameter changed",
        .fields = evolution_fields(),
-       .has_end = false,
-       .needs_list = false,
        .sampler = evolution,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .learns = true},
       {.name = "nsga2",
        .sentence = "learns from the trials so far, for several objectives: children of the best and least crowded ones",
        .fields = nsga2_fields(),
-       .has_end = false,
-       .needs_list = false,
        .sampler = nsga2,
-       .scheduler = nullptr,
-       .max_epochs = nullptr,
-       .plan_text = nullptr,
        .takes_objectives = true,
        .learns = true},
       {.name = "pbt",
@@ -344,7 +302,6 @@ const std::vector<Method>& methods() {
            "as random, and the worst of a population go on from copies of the best, with parameters near theirs",
        .fields = pbt_fields(),
        .has_end = true,
-       .needs_list = false,
        .sampler = random,
        .scheduler = pbt,
        .max_epochs = pbt_epochs,
@@ -354,8 +311,24 @@ const std::vector<Method>& methods() {
   return all;
 }
 
+namespace {
+
+// A number may also be its default, which can stand for "as another key says".
+void check_numbers(const Method& method, MethodOptions options) {
+  MethodOptions defaults;
+  for (const MethodField& field : method.fields) {
+    const int found = field.of(options);
+    if ((found >= field.least && found <= field.most) || found == field.of(defaults)) continue;
+    throw Error(ErrorKind::kConfig, fmt::format("{}.{}: found {}, wanted {} to {}", method.name, field.name, found,
+                                                field.least, field.most));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options, const SearchTask& task) {
-  for (const trials::Parameter& parameter : task.space) validate(parameter.distribution);
+  validate(task.space);
+  check_numbers(method, options);
   const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior,
                      splitting = task.splitting, width = task.width,
                      goals = task.goals](const trials::Space& space, std::uint64_t seed, Repeats repeats) {
@@ -380,6 +353,9 @@ const Method* find_method(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-const Method& method(std::string_view name) { return *find_method(name); }
+const Method& method(std::string_view name) {
+  if (const Method* const found = find_method(name)) return *found;
+  throw Error(ErrorKind::kConfig, fmt::format("method: found '{}', which there is not", name));
+}
 
 }  // namespace hfta::search

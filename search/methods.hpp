@@ -15,19 +15,19 @@
 
 namespace hfta::search {
 
-/// Numbers of every method; each reads its own (Method::fields).
+/// Options of all methods; each method reads its own (Method::fields).
 struct MethodOptions {
-  HyperbandOptions hyperband;
-  TpeOptions tpe;
-  GpOptions gp;
-  CmaesOptions cmaes;
-  EvolutionOptions evolution;
-  Nsga2Options nsga2;
-  PbtOptions pbt;
-  BohbOptions bohb;
-  DehbOptions dehb;
-  FreezeThawOptions freeze_thaw;
-  std::string sampler = "random";  ///< Of a method that takes another's sampler (Method::takes_sampler): its name.
+  HyperbandOptions hyperband = {};
+  TpeOptions tpe = {};
+  GpOptions gp = {};
+  CmaesOptions cmaes = {};
+  EvolutionOptions evolution = {};
+  Nsga2Options nsga2 = {};
+  PbtOptions pbt = {};
+  BohbOptions bohb = {};
+  DehbOptions dehb = {};
+  FreezeThawOptions freeze_thaw = {};
+  std::string sampler = "random";  ///< Name of the sampler, for a method that takes another's (takes_sampler).
 };
 
 /// The study that a method is made for.
@@ -39,10 +39,10 @@ struct SearchTask {
   std::vector<Constraint> constraints = {};
   std::vector<trials::Params> points = {};  ///< Drawn first; what a point lacks is drawn at random.
   History prior = {};                       ///< Trials of an earlier study, which draws of a method that learns see.
-  std::set<std::string> splitting = {};     ///< Of `fixed`: what trials have to share to train side by side.
+  std::set<std::string> splitting = {};     ///< Those of `fixed` that trials must share to train side by side.
   std::optional<int> width = {};            ///< Slots, where the config says how many.
-  std::vector<trials::Goal> goals = {};     ///< Of all objectives; empty: `goal` is of the only one.
-  Repeats repeats = Repeats::kAvoided;      ///< By the sampler, of a finite space.
+  std::vector<trials::Goal> goals = {};     ///< Goals of all objectives; empty: there is one, with `goal`.
+  Repeats repeats = Repeats::kAvoided;      ///< Whether the sampler may repeat draws of a finite space.
 };
 
 /// One number of MethodOptions that a config may set, under the method's name. Its default is MethodOptions'.
@@ -58,40 +58,42 @@ struct MethodField {
 struct Method {
   const char* name;
   const char* sentence;  ///< "every combination once, the last parameter fastest"
-  std::vector<MethodField> fields;
-  bool has_end;     ///< Without run_cap, the study ends by itself.
-  bool needs_list;  ///< Every parameter must have finitely many values.
+  std::vector<MethodField> fields = {};
+  bool has_end = false;     ///< The study ends by itself, even without a run_cap.
+  bool needs_list = false;  ///< Every parameter must have finitely many values.
   /// Throws Error{kConfig} for a space or options that it cannot search.
   std::unique_ptr<Sampler> (*sampler)(const MethodOptions& options, const SearchTask& task);
   /// nullptr: `early_stopping` says when trials stop. `run_caps`: every cap the study ever had, ascending.
   std::unique_ptr<Scheduler> (*scheduler)(const MethodOptions& options, const SearchTask& task,
-                                          const std::vector<int>& run_caps);
+                                          const std::vector<int>& run_caps) = nullptr;
   /// The most epochs that a trial gets, where `scheduler` is set: its field "max_epochs".
-  int& (*max_epochs)(MethodOptions& options);
+  int& (*max_epochs)(MethodOptions& options) = nullptr;
   /// One line about the options for `plan`; nullptr: none. Set if `scheduler` is.
-  std::string (*plan_text)(const MethodOptions& options);
+  std::string (*plan_text)(const MethodOptions& options) = nullptr;
   bool copies_trials = false;     ///< A trial may continue from a copy of another, with other parameters: no space with
                                   ///< conditions or constraints, and no repetitions.
   bool takes_conditions = false;  ///< Its sampler knows of conditions; others are made for each group of parameters.
   bool takes_sampler = false;     ///< MethodOptions::sampler chooses its configurations.
   bool takes_objectives = false;  ///< It can search for several objectives, which give trials no single order.
-  bool learns = false;            ///< As its sampler says; where it takes another's, see learns().
+  bool learns = false;            ///< Sampler::learns() of its sampler; if it takes another's, see learns().
+  bool reads_curves = false;      ///< It learns from SeenTrial::values alone: a trial without them tells it nothing.
 };
 
 /// The method's sampler, within the space's conditions and the task's constraints (make_restricted()), behind the
-/// task's points, and after its prior.
+/// task's points, and after its prior. Throws Error{kConfig} as validate() of the space, for numbers outside the
+/// ranges of the method's fields, and for a sampler that there is not.
 [[nodiscard]] std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options,
                                                     const SearchTask& task);
 
-/// In the order of the reference page.
+/// All methods, in the order of the reference page.
 [[nodiscard]] const std::vector<Method>& methods();
 /// Whether a method that takes a sampler can take this one's: it has no end, and no scheduler of its own.
 [[nodiscard]] bool lends_sampler(const Method& method);
-/// Whether its draws follow from results: its sampler is one that learns (Sampler::learns()).
+/// Whether the draws of a method depend on results: its sampler is one that learns (Sampler::learns()).
 [[nodiscard]] bool learns(const Method& method, const MethodOptions& options);
 /// nullptr: there is none of that name.
 [[nodiscard]] const Method* find_method(std::string_view name);
-/// REQUIRES that there is one of that name.
+/// Throws Error{kConfig} where there is none of that name.
 [[nodiscard]] const Method& method(std::string_view name);
 
 }  // namespace hfta::search

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -148,6 +149,29 @@ std::int64_t of_equal_shares(double u, std::int64_t count) {
   return std::min(static_cast<std::int64_t>(u * static_cast<double>(count)), count - 1);
 }
 
+// Parameters are settled one after another, each when all that its conditions name are.
+void check_no_circle(const trials::Space& space) {
+  std::set<std::string> settled;
+  const auto ready = [&](const trials::Parameter& parameter) {
+    return std::all_of(parameter.when.begin(), parameter.when.end(),
+                       [&](const trials::Condition& condition) { return settled.contains(condition.parameter); });
+  };
+  for (std::size_t before = 0;; before = settled.size()) {
+    const trials::Parameter* waiting = nullptr;
+    for (const trials::Parameter& parameter : space) {
+      if (ready(parameter)) {
+        settled.insert(parameter.name);
+      } else {
+        waiting = &parameter;
+      }
+    }
+    if (waiting == nullptr) return;
+    if (settled.size() == before) {
+      reject(waiting->name.c_str(), "conditions in a circle", "none that depends on itself");
+    }
+  }
+}
+
 }  // namespace
 
 void validate(const Distribution& d) {
@@ -162,6 +186,27 @@ void validate(const Distribution& d) {
     validate_range(d);
   }
   if (is_quantized(d.kind)) validate_q(d);
+}
+
+void validate(const trials::Space& space) {
+  std::set<std::string> names;
+  for (const trials::Parameter& parameter : space) {
+    try {
+      validate(parameter.distribution);
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}", parameter.name, error.what()));
+    }
+    if (!names.insert(parameter.name).second) reject(parameter.name.c_str(), "it twice", "each name once");
+    for (const trials::Condition& condition : parameter.when) {
+      const bool there = std::any_of(space.begin(), space.end(),
+                                     [&](const trials::Parameter& other) { return other.name == condition.parameter; });
+      if (!there) {
+        reject(parameter.name.c_str(), fmt::format("a condition on '{}'", condition.parameter),
+               "one on a parameter of the space");
+      }
+    }
+  }
+  check_no_circle(space);
 }
 
 ParamValue sample(const Distribution& d, CountedRandom& random) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What can be done with a distribution: check it, draw from it, list it.
+/// Operations on a distribution: check it, draw from it, list its values.
 
 #include <optional>
 #include <vector>
@@ -11,6 +11,9 @@ namespace hfta::search {
 
 /// Throws Error{kConfig} saying what is wrong ("min: found 3, wanted at most max = 1"); the caller adds the place.
 void validate(const trials::Distribution& distribution);
+/// Every parameter's distribution, and what Space promises. Throws Error{kConfig} naming the parameter: as above, for a
+/// name that stands twice, and for a condition on a parameter that is not there or that depends on this one.
+void validate(const trials::Space& space);
 
 /// One value; deterministic in `random`'s position. q_* give the nearest multiple of q as W&B does, half to even, which
 /// may lie up to q/2 outside min..max; a decimal q gives decimals (0.3, not 0.30000000000000004). int_uniform, and q_*

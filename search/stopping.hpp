@@ -18,21 +18,21 @@
 
 namespace hfta::search {
 
-/// Numbers of every rule; each reads its own (StoppingRule::reads).
+/// Options of all rules; each rule reads its own (StoppingRule::reads).
 struct StoppingOptions {
   int max_epochs = 1;  ///< Epochs of a trial that is not stopped: train.epochs.
   int min_epochs = 1;
   int min_trials = 5;
   int eta = 3;
-  int mode = 0;  ///< Of asha: 0 promote, 1 stop.
+  int mode = 0;  ///< Form of asha: 0 promote, 1 stop.
   double percentile = 25;
   int patience = 5;
   double min_delta = 0;
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
-  double value = std::numeric_limits<double>::quiet_NaN();  ///< Of target.
-  int max_iter = 0, s = 0;  ///< Of bands, as W&B names them; 0: bands from min_epochs on.
-  int confidence = 95;      ///< Percent; of racing.
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< Value that completes a trial, for target.
+  int max_iter = 0, s = 0;  ///< W&B's numbers for bands; max_iter 0: bands from min_epochs on.
+  int confidence = 95;      ///< Percent, for racing.
 };
 
 /// One field of StoppingOptions that a config may set. Its default is StoppingOptions'.
@@ -48,33 +48,33 @@ struct StoppingField {
 /// The value of a field, as a config has it; "" for one that was left out.
 [[nodiscard]] std::string text_of(const StoppingField& field, const StoppingOptions& options);
 
-/// A trial as a rule sees it that judges it by its own values alone.
+/// A trial as it is seen by a rule that judges it by its own values alone.
 struct OwnValues {
   int epoch = 0;
-  double value = 0;  ///< After that epoch; finite.
+  double value = 0;  ///< The value after that epoch; finite.
   int best_at = 0;   ///< The last epoch whose value was better than all before it, by more than min_delta.
 };
 
 struct StoppingRule {
   const char* name;
-  std::vector<std::string_view> reads;  ///< Names of stopping_fields().
+  std::vector<std::string_view> reads = {};  ///< Names of stopping_fields().
   const char* sentence;
   /// `run_caps`: every cap the study ever had, ascending; not empty where the study has an end. Throws Error{kConfig}
   /// for impossible options. nullptr where `judge` is set.
   std::unique_ptr<Scheduler> (*make)(const StoppingOptions& options, trials::Goal goal,
                                      const std::vector<int>& run_caps);
-  /// Of a rule that judges a trial by its own values: kContinue, kStop or kComplete. kStop may depend on epoch and
-  /// value alone.
+  /// The decision of a rule that judges a trial by its own values: kContinue, kStop or kComplete. kStop may depend on
+  /// epoch and value alone.
   Decision (*judge)(const OwnValues& trial, const StoppingOptions& options, trials::Goal goal) = nullptr;
   bool completes = false;  ///< `judge` may say kComplete.
-  /// Of a rule that compares the repetitions of configurations: a scheduler of trials. Other rules judge a
+  /// Makes the scheduler of trials for a rule that compares the repetitions of configurations. Other rules judge a
   /// configuration by its value (make_repeated), and know nothing of repetitions. Throws Error{kConfig} for impossible
   /// options.
   std::unique_ptr<Scheduler> (*compare)(const StoppingOptions& options, const trials::Repetitions& repetitions,
                                         trials::Goal goal) = nullptr;
 };
 
-/// The first is "none".
+/// All rules; the first is "none".
 [[nodiscard]] const std::vector<StoppingRule>& stopping_rules();
 /// REQUIRES that there is one of that name.
 [[nodiscard]] const StoppingRule& stopping_rule(std::string_view name);
@@ -85,19 +85,19 @@ struct Stopping {
   StoppingOptions options = {};
 };
 
-/// Of several rules that hold together: a trial ends when any of them says so. A trial that one rule has stopped counts
+/// The scheduler for several rules: a trial ends when any of them says so. A trial that one rule has stopped counts
 /// for the others as one that failed then: values that it reported before still rank. One that a threshold stops does
 /// not rank at that epoch any more. `max_epochs` replaces the options'. Throws Error{kConfig} for impossible options.
 [[nodiscard]] std::unique_ptr<Scheduler> make_stopping(const std::vector<Stopping>& rules, int max_epochs,
                                                        trials::Goal goal, const std::vector<int>& run_caps);
-/// The same beside a method that stops trials itself. Throws Error{kConfig} for a rule that does not judge a trial by
-/// its own values alone.
+/// make_stopping() beside a method that stops trials itself. Throws Error{kConfig} for a rule that does not judge a
+/// trial by its own values alone.
 [[nodiscard]] std::unique_ptr<Scheduler> make_stopping_beside(std::unique_ptr<Scheduler> method,
                                                               const std::vector<Stopping>& rules, trials::Goal goal);
 
 /// The rungs of asha and sha: epochs after which a trial is judged, the last of them max_epochs.
 [[nodiscard]] std::vector<int> asha_rungs(const StoppingOptions& options);
-/// The draws [first, end) that each cap added which the study ever had, ascending: those that rungs compare.
+/// The draws [first, end) that each of the study's caps added, ascending: rungs compare only draws of one cap.
 /// Throws Error{kConfig} where there is none, or they do not ascend from 1.
 [[nodiscard]] std::vector<std::pair<int, int>> draws_by_cap(const std::vector<int>& run_caps);
 /// The epochs after which `bands` judges, ascending, below max_epochs: min_epochs * eta^i, or with max_iter
@@ -110,9 +110,9 @@ struct Stopping {
 [[nodiscard]] std::unique_ptr<Scheduler> make_median(const StoppingOptions& options, trials::Goal goal,
                                                      const std::vector<int>& run_caps);
 
-/// As Optuna's PercentilePruner: a trial is stopped after an epoch e where its best value so far is strictly worse than
+/// Optuna's PercentilePruner: a trial is stopped after an epoch e where its best value so far is strictly worse than
 /// that percentile (counted from the best, between ranks linear) of the values after e of the trials drawn before it
-/// that reached e. From min_epochs on, and if there are at least min_trials such trials.
+/// that reached e. This applies from min_epochs on, and if there are at least min_trials such trials.
 [[nodiscard]] std::unique_ptr<Scheduler> make_percentile(const StoppingOptions& options, trials::Goal goal,
                                                          const std::vector<int>& run_caps);
 

@@ -37,27 +37,27 @@ enum class DistributionKind {
 /// The kind of that name; nullopt for another word.
 [[nodiscard]] std::optional<DistributionKind> distribution_from(const std::string& name);
 
-/// Where a parameter's values come from. Fields that its kind does not use keep their defaults.
+/// The distribution of a parameter's values. Fields that its kind does not use keep their defaults.
 struct Distribution {
   DistributionKind kind = DistributionKind::kConstant;
-  std::vector<ParamValue> values;     ///< kConstant (one) and kCategorical.
-  std::vector<double> probabilities;  ///< kCategorical: empty means equal.
-  double min = 0, max = 1;            ///< As written in the config.
+  std::vector<ParamValue> values = {};     ///< kConstant (one) and kCategorical.
+  std::vector<double> probabilities = {};  ///< kCategorical: empty means equal.
+  double min = 0, max = 1;                 ///< Bounds, as written in the config.
   double mu = 0, sigma = 1;
   double q = 1;
   bool integer = false;  ///< q_* with whole min and q: values are given as integers.
 };
 
-/// Holds where another parameter applies and has one of these values.
+/// A condition: holds where the parameter of that name applies and has one of these values.
 struct Condition {
-  std::string parameter;
-  std::vector<ParamValue> values;
+  std::string parameter = {};
+  std::vector<ParamValue> values = {};
   bool operator==(const Condition&) const = default;
 };
 
 struct Parameter {
-  std::string name;
-  Distribution distribution;
+  std::string name = {};
+  Distribution distribution = {};
   std::vector<Condition> when =
       {};  ///< It applies where all of them hold; a trial lacks a parameter that does not apply.
 };
@@ -65,11 +65,11 @@ struct Parameter {
 /// Conditions name parameters of the space, and none of them depends on itself, directly or by others.
 using Space = std::vector<Parameter>;
 
-/// Those of a configuration that apply, in the order of the space. `all` may have more, and lack what does not apply.
+/// The parameters of `all` that apply, in the order of the space. `all` may have more, and lack what does not apply.
 [[nodiscard]] Params applying(const Space& space, const Params& all);
 /// Whether a configuration has exactly the parameters that apply to it, in the order of the space.
 [[nodiscard]] bool is_whole(const Space& space, const Params& params);
-/// Gives other parameters values with which this one applies. `all`: of every parameter of the space.
+/// Sets other parameters in `all` so that parameter `name` applies. `all` has a value for every parameter of the space.
 void make_apply(const Space& space, const std::string& name, Params& all);
 /// Whether any parameter has conditions.
 [[nodiscard]] bool is_conditional(const Space& space);

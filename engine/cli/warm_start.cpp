@@ -15,9 +15,9 @@
 #include "engine/cli/output.hpp"
 #include "engine/driver/measure.hpp"
 #include "engine/driver/selection.hpp"
-#include "engine/driver/strategy.hpp"
 #include "engine/report/words.hpp"
 #include "search/completion.hpp"
+#include "search/methods.hpp"
 #include "search/space.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -63,14 +63,14 @@ Match matching(const trials::Space& space, const trials::Params& params) {
   return {std::move(applying), ""};
 }
 
-// "; 12 have no lr"; "" if all are of the space.
+// "; 12 have no lr"; "" if all trials are of the space.
 std::string text_of(const std::map<std::string, int>& reasons) {
   std::string text;
   for (const auto& [why, count] : reasons) text += fmt::format("; {} {} {}", count, count == 1 ? "has" : "have", why);
   return text;
 }
 
-// Each value becomes the one that is selected up to it; what is not finite stays.
+// Replaces each value by the one that is selected up to its epoch; values that are not finite stay.
 std::vector<double> selected(std::vector<double> values, const StudyConfig& config) {
   std::optional<double> last;
   for (double& value : values) {
@@ -86,7 +86,7 @@ search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const 
   return {std::move(params), selected(curve_of(trial, metric), config), trial.value, trial.state, trial.others};
 }
 
-// The same metrics and goals, in the same order. Optuna need not have named a metric.
+// Throws unless metrics and goals are the same, in the same order. Optuna need not have named a metric.
 void check_objectives(const StudyConfig& config, const trials::Objectives& found) {
   bool same = found.size() == config.objectives.size();
   for (std::size_t i = 0; same && i < found.size(); ++i) {
@@ -106,7 +106,8 @@ bool has_ended(const trials::Trial& trial) {
 
 search::History read_prior(const StudyConfig& config) {
   if (!config.warm_start) return {};
-  if (!make_strategy(config, next_caps({}, config)).sampler->learns()) {
+  const search::Method& method = search::method(config.method);
+  if (!search::learns(method, config.method_options)) {
     tell(fmt::format("warm start: method {} does not learn from trials; it begins as without", config.method));
     return {};
   }
@@ -137,6 +138,14 @@ search::History read_prior(const StudyConfig& config) {
   tell(fmt::format("{}warm start: {} of {} ended trials of study '{}' are of this space{}",
                    prior.empty() ? "warning: " : "", prior.size(), trials.size(), printable(from.study),
                    text_of(reasons)));
+  const auto mute =
+      std::count_if(prior.begin(), prior.end(), [](const search::SeenTrial& one) { return one.values.empty(); });
+  if (method.reads_curves && mute > 0) {
+    tell(
+        fmt::format("warning: warm start: {} of these have no values by epoch; {} learns nothing from them, as tpe, "
+                    "gp, cmaes and evolution would",
+                    mute, config.method));
+  }
   return prior;
 }
 

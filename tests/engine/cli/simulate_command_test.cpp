@@ -1,6 +1,9 @@
 // hfta-tune simulate, from outside: without torch, without data.
 
+#include <sqlite3.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "program.hpp"
@@ -17,6 +20,18 @@ Finished run_bare(const Workplace& place, std::vector<std::string> words) {
   Program::Options options = place.options();
   options.program = HFTA_TUNE_BARE;
   return Program(options, std::move(words)).wait();
+}
+
+// As other programs leave trials: with a value, and none by epoch. The first three trials keep theirs.
+void forget_epochs(const std::filesystem::path& store) {
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(store.c_str(), &database) == SQLITE_OK);
+  CHECK(sqlite3_exec(database,
+                     "DELETE FROM hfta_trials WHERE trial_id > 3;"
+                     "DELETE FROM hfta_epoch_metrics WHERE trial_id > 3;"
+                     "DELETE FROM trial_intermediate_values WHERE trial_id > 3",
+                     nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
 }
 
 }  // namespace
@@ -115,6 +130,13 @@ TEST_CASE("a simulated study begins with the trials of an earlier one that are o
   CHECK_THAT(run_bare(place, {"simulate", "wide.yaml"}).err,
              Catch::Contains(
                  "warning: warm start: 0 of 17 ended trials of study 'digits' are of this space; 17 have no more"));
+  forget_epochs(place.path() / "kept.db");
+  for (const char* method : {"bohb", "dehb", "freeze_thaw"}) {
+    INFO(method);
+    place.write("curves.yaml", with(with(next, "seed: 1", from), "method: tpe", std::string("method: ") + method));
+    CHECK_THAT(run_bare(place, {"simulate", "curves.yaml"}).err,
+               Catch::Contains("14 of these have no values by epoch; " + std::string(method) + " learns nothing"));
+  }
   struct Case {
     const char *from, *to, *says;
   };
