@@ -23,21 +23,21 @@ CapturedExecutor::CapturedExecutor(const ExecutorModel& model, const Lowering& l
             eager_.shared_runs()} {}
 
 void CapturedExecutor::resize() {
-  steps_.clear();  // they refer to the groups
+  steps_.clear();  // they refer to the chunks
   eager_.resize();
-  for (int k = 0; k < groups(); ++k) {
-    steps_.push_back(std::make_unique<CapturableStep>(live_, eager_.chunk(k), eager_.stream(k)));
+  for (int k = 0; k < chunks(); ++k) {
+    steps_.push_back(std::make_unique<CapturableStep>(live_, eager_.chunk_at(k), eager_.stream(k)));
   }
 }
 
-void CapturedExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
-  const PooledStream::Scope turn(eager_.stream(group));
-  steps_.at(static_cast<std::size_t>(group))->run(batch, slots, losses, keep_gradients_);
+void CapturedExecutor::step(int chunk, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
+  const PooledStream::Scope turn(eager_.stream(chunk));
+  steps_.at(static_cast<std::size_t>(chunk))->run(batch, slots, losses, keep_gradients_);
 }
 
-at::Tensor CapturedExecutor::fresh_losses(int group) {
-  const PooledStream::Scope turn(eager_.stream(group));
-  return steps_.at(static_cast<std::size_t>(group))->fresh_losses();
+at::Tensor CapturedExecutor::fresh_losses(int chunk) {
+  const PooledStream::Scope turn(eager_.stream(chunk));
+  return steps_.at(static_cast<std::size_t>(chunk))->fresh_losses();
 }
 
 StepCounts CapturedExecutor::step_counts() const {
@@ -52,7 +52,7 @@ StepCounts CapturedExecutor::step_counts() const {
   return all;
 }
 
-// It runs eager's lowerings: whether steps are captured is decided by the device. So it has no candidates of its own,
+// This kind runs eager's lowerings: the device decides whether steps are captured. So it has no candidates of its own,
 // and takes eager's memory; what belongs to the graphs is one batch's values more.
 ExecutorKind captured_executor() {
   const ExecutorKind eager = eager_executor();

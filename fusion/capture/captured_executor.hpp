@@ -20,29 +20,29 @@ class CapturedExecutor final : public Executor {
   CapturedExecutor(const ExecutorModel& model, const Lowering& lowering);
 
   void resize() override;
-  [[nodiscard]] int groups() const override { return eager_.groups(); }
-  void for_each(std::span<const int> groups, const std::function<void(int)>& work) override {
-    eager_.for_each(groups, work);
+  [[nodiscard]] int chunks() const override { return eager_.chunks(); }
+  void for_each(std::span<const int> chunks, const std::function<void(int)>& work) override {
+    eager_.for_each(chunks, work);
   }
-  void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
-  [[nodiscard]] at::Tensor fresh_losses(int group) override;
-  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples,
+  void step(int chunk, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
+  [[nodiscard]] at::Tensor fresh_losses(int chunk) override;
+  [[nodiscard]] std::vector<at::Tensor> predict(int chunk, const Samples& samples,
                                                 std::span<const SlotRun> slots) override {
-    return eager_.predict(group, samples, slots);
+    return eager_.predict(chunk, samples, slots);
   }
-  /// One group by itself had better compute what its slots share within the captured step.
-  [[nodiscard]] bool shares_layers() const override { return groups() > 1 && eager_.shares_layers(); }
+  /// One chunk by itself had better compute what its slots share within the captured step.
+  [[nodiscard]] bool shares_layers() const override { return chunks() > 1 && eager_.shares_layers(); }
   void prepare(Samples& samples, bool training) override { eager_.prepare(samples, training); }
   [[nodiscard]] std::int64_t shared_runs() const override { return std::as_const(eager_).shared_runs(); }
   void keep_gradients(bool keep) override { keep_gradients_ = keep; }
-  [[nodiscard]] Gradients gradients(int group) const override { return eager_.gradients(group); }
+  [[nodiscard]] Gradients gradients(int chunk) const override { return eager_.gradients(chunk); }
   [[nodiscard]] StepCounts step_counts() const override;
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const override { return eager_.choices(); }
 
  private:
   EagerExecutor eager_;
   CapturableModel live_;
-  std::vector<std::unique_ptr<CapturableStep>> steps_;  // by group
+  std::vector<std::unique_ptr<CapturableStep>> steps_;  // by chunk
   bool keep_gradients_ = false;
 };
 

@@ -18,12 +18,12 @@ namespace {
 
 constexpr const char* kName = "compiled";
 
-// What each of them needs, in their order. Gradients are those of the slots at work: they lie in the arena of their
-// thread. What LibTorch keeps for ops that it runs does not: it is bounded by the values of these.
+// Memory that each lowering needs, in their order. Gradients of the slots at work lie in the arenas of their threads.
+// What LibTorch keeps for ops that it runs does not lie there: it is bounded by the values of these ops.
 std::vector<WayMemory> memory(const WayQuestion& question, std::span<const Lowering> lowerings) {
   const std::vector<std::string> by_torch = compilation_of(question.graph, question.recipe).by_torch;
   const std::int64_t beside = (bytes_of_values(question, by_torch) + question.stages - 1) / question.stages;
-  std::map<int, std::vector<int>> recompute;  // by threads of all teams, which have scratch memory
+  std::map<int, std::vector<int>> recompute;  // by number of threads in all teams, which have scratch memory
   for (const Lowering& one : lowerings) recompute[one.workers * one.threads_per_worker].push_back(one.recompute);
   std::map<std::pair<int, int>, std::int64_t> bytes;
   for (const auto& [threads, all] : recompute) {
@@ -37,7 +37,7 @@ std::vector<WayMemory> memory(const WayQuestion& question, std::span<const Lower
   return found;
 }
 
-// What is compressed, and what a reader may miss among it.
+// A note that says which values are compressed, and which a reader may miss among them.
 std::string note_of_compression(const Graph& graph, const Compilation& found) {
   const std::string all = found.encoded == 0
                               ? "no value can lie encoded: values are kept, or computed again"
@@ -48,7 +48,7 @@ std::string note_of_compression(const Graph& graph, const Compilation& found) {
   return normed ? all + "; inputs of batch norms are kept, as their errors would go on into the layers below" : all;
 }
 
-// Each needs clearly less memory than those before it.
+// Values of Lowering::recompute, each of which needs clearly less memory than those before it.
 std::vector<int> worthwhile_recomputing(const WayQuestion& question) {
   constexpr double kClearly = 0.97;
   static constexpr std::array kTried = {0, 1, 2, 3, 4, 6, 8};
@@ -63,7 +63,7 @@ std::vector<int> worthwhile_recomputing(const WayQuestion& question) {
   return all;
 }
 
-// First all threads by themselves, which trains most slots at a time; then ever fewer and larger teams, which need
+// First come threads by themselves, which train the most slots at a time; then ever fewer and larger teams, which need
 // fewer arenas. All train the same bits, on any number of threads.
 std::vector<Lowering> on_threads(const Lowering& lowering, int threads) {
   std::vector<Lowering> all;
@@ -76,7 +76,7 @@ std::vector<Lowering> on_threads(const Lowering& lowering, int threads) {
   return all;
 }
 
-// The same with ever more computed again. Be there more threads than slots: they form teams.
+// Candidates that recompute ever more. If there are more threads than slots, they form teams.
 std::vector<Lowering> candidates(const WayQuestion& question) {
   std::vector<int> recompute = {0};
   if (question.policy == MemoryPolicy::kAuto || question.policy == MemoryPolicy::kRecompute) {
@@ -90,7 +90,7 @@ std::vector<Lowering> candidates(const WayQuestion& question) {
     lowering.executor = kName;
     lowering.recompute = level;
     std::vector<Lowering> splits = on_threads(lowering, std::max(1, question.threads));
-    if (question.stages > 1) splits.resize(1);  // threads take turns, whatever teams there were
+    if (question.stages > 1) splits.resize(1);  // threads take turns, so that teams do not matter
     for (Lowering& split : splits) all.push_back(std::move(split));
   }
   return all;
@@ -106,7 +106,7 @@ CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& l
 
 // In a stage of a pipeline most slots wait for other stages.
 int CompiledExecutor::threads_at_work() const {
-  return std::max(1, model_.pipeline != nullptr ? groups() : std::min(workers_, groups()));
+  return std::max(1, model_.pipeline != nullptr ? chunks() : std::min(workers_, chunks()));
 }
 
 void CompiledExecutor::resize() {
@@ -116,20 +116,20 @@ void CompiledExecutor::resize() {
   threads_ = std::make_unique<ThreadPool>(threads_at_work(), 1);
 }
 
-// They are kept until another number is wanted: an array is narrowed between epochs, not within.
+// Teams are kept until another number is wanted: an array is narrowed between epochs, not within.
 void CompiledExecutor::form_teams(int count) {
   if (static_cast<int>(teams_.size()) == count) return;
   teams_.clear();
   for (int t = 0; t < count; ++t) teams_.push_back(std::make_unique<Team>(workers_ * threads_per_worker_ / count));
 }
 
-// At most as many groups as workers, each by a team of its own; all threads are shared out.
-void CompiledExecutor::run_in_teams(std::span<const int> groups, const std::function<void(int)>& work) {
-  form_teams(static_cast<int>(groups.size()));
-  for (std::size_t t = 0; t < groups.size(); ++t) team_of_[static_cast<std::size_t>(groups[t])] = teams_[t].get();
+// Runs at most as many chunks as workers, each by a team of its own; all threads are shared out.
+void CompiledExecutor::run_in_teams(std::span<const int> chunks, const std::function<void(int)>& work) {
+  form_teams(static_cast<int>(chunks.size()));
+  for (std::size_t t = 0; t < chunks.size(); ++t) team_of_[static_cast<std::size_t>(chunks[t])] = teams_[t].get();
   std::exception_ptr failure;
   try {
-    threads_->run(static_cast<int>(groups.size()), [&](int t) { work(groups[static_cast<std::size_t>(t)]); });
+    threads_->run(static_cast<int>(chunks.size()), [&](int t) { work(chunks[static_cast<std::size_t>(t)]); });
   } catch (...) {
     failure = std::current_exception();
   }
@@ -137,12 +137,12 @@ void CompiledExecutor::run_in_teams(std::span<const int> groups, const std::func
   if (failure) std::rethrow_exception(failure);
 }
 
-void CompiledExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
+void CompiledExecutor::for_each(std::span<const int> chunks, const std::function<void(int)>& work) {
   const auto run = [&](std::span<const int> some) {
     threads_->run(static_cast<int>(some.size()), [&](int i) { work(some[static_cast<std::size_t>(i)]); });
   };
-  if (model_.pipeline != nullptr) return run(groups);
-  const std::size_t count = groups.size(), workers = static_cast<std::size_t>(workers_), rest = count % workers;
+  if (model_.pipeline != nullptr) return run(chunks);
+  const std::size_t count = chunks.size(), workers = static_cast<std::size_t>(workers_), rest = count % workers;
   const bool in_teams = threads_per_worker_ > 1, rest_in_teams = rest > 0 && (in_teams || workers / rest > 1);
   const std::size_t alone = in_teams ? 0 : rest_in_teams ? count - rest : count;
   std::exception_ptr failure;  // the others run to their end
@@ -153,41 +153,41 @@ void CompiledExecutor::for_each(std::span<const int> groups, const std::function
       if (!failure) failure = std::current_exception();
     }
   };
-  attempt([&] { run(groups.first(alone)); });
+  attempt([&] { run(chunks.first(alone)); });
   for (std::size_t first = alone; first < count; first += workers) {
-    attempt([&] { run_in_teams(groups.subspan(first, std::min(workers, count - first)), work); });
+    attempt([&] { run_in_teams(chunks.subspan(first, std::min(workers, count - first)), work); });
   }
   if (failure) std::rethrow_exception(failure);
 }
 
-CompiledSlot CompiledExecutor::slot_of(int group, const SlotRun& slot) const {
-  return {group, slot.random, slot.hypers, team_of_[static_cast<std::size_t>(group)]};
+CompiledSlot CompiledExecutor::slot_of(int chunk, const SlotRun& slot) const {
+  return {chunk, slot.random, slot.hypers, team_of_[static_cast<std::size_t>(chunk)]};
 }
 
-void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
+void CompiledExecutor::step(int chunk, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const SlotRun& slot = slots.front();
   if (!slot.occupied) return;
   const Samples& samples = batch.parts[batch.part_of_slot(0)];
-  CompiledSlot own = slot_of(group, slot);
+  CompiledSlot own = slot_of(chunk, slot);
   own.counts = batch.counts;
   const BatchLoss loss = compiled_.step(own, samples, slot.steps,
-                                        keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);
+                                        keep_gradients_ ? &gradients_[static_cast<std::size_t>(chunk)] : nullptr);
   auto* const sums = losses.data_ptr<double>();
   if (loss.weight != 0) sums[0] += loss.mean * loss.weight;  // a batch whose labels are all ignored has no mean
   sums[1] += loss.weight;
 }
 
-at::Tensor CompiledExecutor::fresh_losses(int /*group*/) { return at::zeros({2, 1}, at::kDouble); }
+at::Tensor CompiledExecutor::fresh_losses(int /*chunk*/) { return at::zeros({2, 1}, at::kDouble); }
 
-std::vector<at::Tensor> CompiledExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
-  return compiled_.predict(slot_of(group, slots.front()), samples);
+std::vector<at::Tensor> CompiledExecutor::predict(int chunk, const Samples& samples, std::span<const SlotRun> slots) {
+  return compiled_.predict(slot_of(chunk, slots.front()), samples);
 }
 
 std::int64_t CompiledExecutor::workspace_bytes() const {
   const Pipeline* const pipeline = model_.pipeline;
   const int threads = workers_ * threads_per_worker_;
   const int most = pipeline == nullptr ? workers_ : slots_of_stage(threads, pipeline->cut.stages);
-  return std::min(most, groups()) * compiled_.workspace_bytes();
+  return std::min(most, chunks()) * compiled_.workspace_bytes();
 }
 
 ExecutorKind compiled_executor() {

@@ -42,18 +42,18 @@ void EagerExecutor::resize() {
   for (int first = 0; first < model_.store.slots(); first += slots_) {
     chunks_.emplace_back(model_, first, slots_);
   }
-  streams_.emplace(model_.device, groups(), model_.graphs.get());
-  threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
+  streams_.emplace(model_.device, chunks(), model_.graphs.get());
+  threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, chunks())), threads_per_worker_);
 }
 
-void EagerExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
+void EagerExecutor::for_each(std::span<const int> chunks, const std::function<void(int)>& work) {
   streams_->fork();
   try {
-    threads_->run(static_cast<int>(groups.size()), [&](int i) {
-      const int group = groups[static_cast<std::size_t>(i)];
-      const std::lock_guard in_turn(stream(group).in_use());
-      const auto on_stream = StreamPool::on(stream(group));
-      work(group);
+    threads_->run(static_cast<int>(chunks.size()), [&](int i) {
+      const int chunk = chunks[static_cast<std::size_t>(i)];
+      const std::lock_guard in_turn(stream(chunk).in_use());
+      const auto on_stream = StreamPool::on(stream(chunk));
+      work(chunk);
     });
   } catch (...) {
     streams_->join();
@@ -62,7 +62,7 @@ void EagerExecutor::for_each(std::span<const int> groups, const std::function<vo
   streams_->join();
 }
 
-// What slots compute alike of some samples.
+// Values that slots compute alike of some samples.
 std::shared_ptr<const ValueEnv> EagerExecutor::share(const Samples& samples, bool training) {
   if (samples.shared != nullptr) return samples.shared;
   if (training) ++shared_runs_;
@@ -72,9 +72,9 @@ std::shared_ptr<const ValueEnv> EagerExecutor::share(const Samples& samples, boo
   return std::make_shared<const ValueEnv>(program.share(inputs, chunks_.front().leaves));
 }
 
-// Not while a graph is captured on the device.
-void EagerExecutor::run_ops(int group, const std::function<void()>& work) const {
-  StepGraphRecorder* const graphs = stream(group).graphs();
+// Runs `work` while no graph is captured on the device.
+void EagerExecutor::run_ops(int chunk, const std::function<void()>& work) const {
+  StepGraphRecorder* const graphs = stream(chunk).graphs();
   if (graphs == nullptr) return work();
   graphs->run(work);
 }
@@ -84,7 +84,7 @@ void EagerExecutor::prepare(Samples& samples, bool training) {
   threads_->run_alone([&] { run_ops(0, [&] { samples.shared = share(samples, training); }); });
 }
 
-std::vector<at::Tensor> EagerExecutor::run(int group, const Program& program, std::span<const ValueEnv* const> shared,
+std::vector<at::Tensor> EagerExecutor::run(int chunk, const Program& program, std::span<const ValueEnv* const> shared,
                                            std::span<const SlotRun> slots) {
   std::vector<SlotRandom> random;
   std::vector<std::vector<double>> hypers;
@@ -93,10 +93,10 @@ std::vector<at::Tensor> EagerExecutor::run(int group, const Program& program, st
     hypers.emplace_back(slot.hypers.begin(), slot.hypers.end());
   }
   const HostNumbers numbers(random, hypers);
-  return program.run(shared, chunk(group).leaves, RunContext{wide(), numbers, model_.device});
+  return program.run(shared, chunk_at(chunk).leaves, RunContext{wide(), numbers, model_.device});
 }
 
-std::vector<at::Tensor> EagerExecutor::forward(int group, const Batch& batch, std::span<const SlotRun> slots) {
+std::vector<at::Tensor> EagerExecutor::forward(int chunk, const Batch& batch, std::span<const SlotRun> slots) {
   std::vector<std::shared_ptr<const ValueEnv>> parts(batch.parts.size());
   std::vector<const ValueEnv*> of_slot;
   for (int i = 0; i < slots_; ++i) {
@@ -104,25 +104,25 @@ std::vector<at::Tensor> EagerExecutor::forward(int group, const Batch& batch, st
     if (parts[part] == nullptr) parts[part] = share(batch.parts[part], true);
     of_slot.push_back(parts[part].get());
   }
-  return run(group, trainer_, of_slot, slots);
+  return run(chunk, trainer_, of_slot, slots);
 }
 
-void EagerExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
-  run_ops(group, [&] { run_step(group, batch, slots, losses); });
+void EagerExecutor::step(int chunk, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
+  run_ops(chunk, [&] { run_step(chunk, batch, slots, losses); });
 }
 
-void EagerExecutor::run_step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
+void EagerExecutor::run_step(int chunk, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const at::AutoGradMode record(true);
   std::vector<SlotStep> steps;
   for (const SlotRun& slot : slots) steps.insert(steps.end(), slot.steps.begin(), slot.steps.end());
-  std::vector<at::Tensor> objective = forward(group, batch, slots);
+  std::vector<at::Tensor> objective = forward(chunk, batch, slots);
   backward(objective.front());
-  std::vector<ParameterSlots> reached = chunk(group).take_gradients(keep_gradients_);
+  std::vector<ParameterSlots> reached = chunk_at(chunk).take_gradients(keep_gradients_);
   const std::int64_t samples = batch.parts.front().size();
   if (model_.group != nullptr) objective = mean_over_ranks(*model_.group, batch, slots, objective, reached);
   add_loss(losses, objective, samples);
   if (!model_.recipe.accumulates) return fusion::step(model_.recipe.optimizer, reached, steps);
-  const at::Tensor& total = chunk(group).gradient_weight;
+  const at::Tensor& total = chunk_at(chunk).gradient_weight;
   accumulate(reached, total, objective, samples);
   const at::Tensor updated = updating(slots);
   if (!updated.any().item<bool>()) return;
@@ -131,24 +131,24 @@ void EagerExecutor::run_step(int group, const Batch& batch, std::span<const Slot
   begin_anew(reached, total, updated.to(model_.device));
 }
 
-at::Tensor EagerExecutor::fresh_losses(int /*group*/) {
+at::Tensor EagerExecutor::fresh_losses(int /*chunk*/) {
   return at::zeros({2, slots_}, at::TensorOptions().dtype(at::kDouble).device(model_.device));
 }
 
-std::vector<at::Tensor> EagerExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
+std::vector<at::Tensor> EagerExecutor::predict(int chunk, const Samples& samples, std::span<const SlotRun> slots) {
   const at::NoGradGuard no_gradients;
-  const PooledStream::Scope turn(stream(group));
+  const PooledStream::Scope turn(stream(chunk));
   std::vector<at::Tensor> outputs;
-  run_ops(group, [&] {
+  run_ops(chunk, [&] {
     const std::shared_ptr<const ValueEnv> shared = share(samples, false);
     const std::vector<const ValueEnv*> of_slot(static_cast<std::size_t>(slots_), shared.get());
-    outputs = run(group, evaluator_, of_slot, slots);
+    outputs = run(chunk, evaluator_, of_slot, slots);
   });
   return outputs;
 }
 
-Gradients EagerExecutor::gradients(int group) const {
-  const Chunk& own = chunks_.at(static_cast<std::size_t>(group));
+Gradients EagerExecutor::gradients(int chunk) const {
+  const Chunk& own = chunks_.at(static_cast<std::size_t>(chunk));
   Gradients out;
   for (std::size_t k = 0; k < own.kept_gradients.size(); ++k) out.emplace_back(own.trained[k], own.kept_gradients[k]);
   return out;

@@ -22,37 +22,37 @@ class EagerExecutor final : public Executor {
   EagerExecutor(const ExecutorModel& model, const Lowering& lowering);
 
   void resize() override;
-  [[nodiscard]] int groups() const override { return static_cast<int>(chunks_.size()); }
-  void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
-  void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
-  [[nodiscard]] at::Tensor fresh_losses(int group) override;
-  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples,
+  [[nodiscard]] int chunks() const override { return static_cast<int>(chunks_.size()); }
+  void for_each(std::span<const int> chunks, const std::function<void(int)>& work) override;
+  void step(int chunk, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
+  [[nodiscard]] at::Tensor fresh_losses(int chunk) override;
+  [[nodiscard]] std::vector<at::Tensor> predict(int chunk, const Samples& samples,
                                                 std::span<const SlotRun> slots) override;
   [[nodiscard]] bool shares_layers() const override { return trainer_.shares_layers(); }
   void prepare(Samples& samples, bool training) override;
   [[nodiscard]] std::int64_t shared_runs() const override { return shared_runs_; }
   void keep_gradients(bool keep) override { keep_gradients_ = keep; }
-  [[nodiscard]] Gradients gradients(int group) const override;
-  /// Of groups: a slot by itself runs as LibTorch runs it.
+  [[nodiscard]] Gradients gradients(int chunk) const override;
+  /// Choices for chunks; none where a slot runs by itself, as LibTorch runs it.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const override {
     if (slots_ == 1) return {};
     return trainer_.choices();
   }
 
   [[nodiscard]] const Program& trainer() const { return trainer_; }
-  [[nodiscard]] Chunk& chunk(int group) { return chunks_.at(static_cast<std::size_t>(group)); }
-  [[nodiscard]] const PooledStream& stream(int group) const { return streams_->of_chunk(group); }
+  [[nodiscard]] Chunk& chunk_at(int chunk) { return chunks_.at(static_cast<std::size_t>(chunk)); }
+  [[nodiscard]] const PooledStream& stream(int chunk) const { return streams_->of_chunk(chunk); }
   /// Counts runs of Program::share for training.
   [[nodiscard]] std::atomic<std::int64_t>& shared_runs() { return shared_runs_; }
 
  private:
   [[nodiscard]] int wide() const { return slots_ == 1 ? 0 : slots_; }
-  void run_ops(int group, const std::function<void()>& work) const;
-  void run_step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses);
+  void run_ops(int chunk, const std::function<void()>& work) const;
+  void run_step(int chunk, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses);
   [[nodiscard]] std::shared_ptr<const ValueEnv> share(const Samples& samples, bool training);
-  [[nodiscard]] std::vector<at::Tensor> run(int group, const Program& program, std::span<const ValueEnv* const> shared,
+  [[nodiscard]] std::vector<at::Tensor> run(int chunk, const Program& program, std::span<const ValueEnv* const> shared,
                                             std::span<const SlotRun> slots);
-  [[nodiscard]] std::vector<at::Tensor> forward(int group, const Batch& batch, std::span<const SlotRun> slots);
+  [[nodiscard]] std::vector<at::Tensor> forward(int chunk, const Batch& batch, std::span<const SlotRun> slots);
 
   ExecutorModel model_;
   int slots_;  // c

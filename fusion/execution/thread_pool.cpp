@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "base/error.hpp"
 #include "base/threads.hpp"
 
 namespace hfta::fusion {
@@ -27,6 +28,7 @@ void ThreadPool::stop() {
 void ThreadPool::run(int n, const std::function<void(int)>& task) {
   if (n == 0) return;
   std::unique_lock lock(mutex_);
+  if (task_ != nullptr) throw Error(ErrorKind::kInternal, "thread pool: asked to run tasks while it runs others");
   task_ = &task;
   next_ = 0;
   count_ = unfinished_ = n;
