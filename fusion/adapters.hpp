@@ -33,14 +33,14 @@ inline constexpr const char* kAllLinear = "all-linear";
 struct Lora {
   /// Module paths, or their ends from a dot on, `*` matching anything: "q_proj" means "layers.0.q_proj". Or
   /// kAllLinear alone.
-  std::vector<std::string> targets;
-  std::int64_t rank = 8;          ///< This trial's; 1 to largest_rank.
-  std::int64_t largest_rank = 8;  ///< Of all trials of the study: how large A and B are.
-  double alpha = 8;               ///< This trial's.
-  std::optional<double> dropout;  ///< This trial's rate; none: there is no dropout in the graph.
+  std::vector<std::string> targets = {};
+  std::int64_t rank = 8;               ///< This trial's rank; 1 to largest_rank.
+  std::int64_t largest_rank = 8;       ///< Largest rank of any trial of the study; A and B are allocated for it.
+  double alpha = 8;                    ///< This trial's alpha.
+  std::optional<double> dropout = {};  ///< This trial's rate; none: there is no dropout in the graph.
   LoraScale scale = LoraScale::kStandard;
   std::vector<std::string> train = {};  ///< Parameters that are trained beside the adapters; as ImportOptions::freeze.
-  std::string where;                    ///< "bert.yaml:7: model.adapters", for messages.
+  std::string where = {};               ///< "bert.yaml:7: model.adapters", for messages.
 };
 
 /// How a layer's weight lies, and so the adapters'.
@@ -53,10 +53,10 @@ enum class LoraKind {
 
 /// A layer that is adapted.
 struct LoraTarget {
-  std::string module;  ///< "bert.encoder.layer.0.attention.self.query"
+  std::string module = {};  ///< "bert.encoder.layer.0.attention.self.query"
   LoraKind kind = LoraKind::kLinear;
   bool quantized = false;  ///< Its weight is computed from integers that the module holds.
-  Shape shape;             ///< The weight's.
+  Shape shape = {};        ///< The weight's shape.
   DType dtype = DType::kFloat32;
 };
 
@@ -64,7 +64,7 @@ struct LoraTarget {
 [[nodiscard]] std::string lora_a_name(const LoraTarget& target);
 [[nodiscard]] std::string lora_b_name(const LoraTarget& target);
 
-/// alpha / rank, or as `scale` has it.
+/// The factor on B(A(x)), as lora.scale says: alpha / rank, or alpha / sqrt(rank).
 [[nodiscard]] double lora_scale(const Lora& lora);
 
 /// The layers of a model's graph that are adapted, in the order of its calls. Throws Error{kConfig} that begins with
@@ -82,7 +82,7 @@ void freeze_base(Graph& graph, const Lora& lora, const std::vector<std::string>&
 /// and trained itself.
 void insert_lora(Graph& graph, const Lora& lora);
 
-/// What insert_lora adds to Graph::hypers, with this trial's values.
+/// The hypers that insert_lora adds to Graph::hypers, with this trial's values.
 [[nodiscard]] std::vector<Hyper> lora_hypers(const Lora& lora);
 
 }  // namespace hfta::fusion

@@ -12,6 +12,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "fusion/collectives.hpp"
@@ -26,8 +28,8 @@ namespace hfta::fusion {
 /// The trial that trains in a slot.
 struct SlotInit {
   std::uint64_t seed = 0;  ///< Keys initial weights and dropout, together with the array's study seed.
-  SlotHyper hyper;
-  int data = 0;  ///< Which of the sets that Epochs has it trains on.
+  SlotHyper hyper = {};
+  int data = 0;  ///< Number of the data set that it trains on (Epochs::add).
 };
 
 /// A slot's state as bytes: a safetensors file of weights and buffers under the model's own names, optimizer state as
@@ -42,7 +44,7 @@ using StateBytes = std::vector<std::byte>;
 /// Counters of a slot in a phase of its steps behind the first.
 struct PhaseProgress {
   std::int64_t step = 0;                    ///< Optimizer steps taken.
-  double epoch_loss = 0, epoch_weight = 0;  ///< As SlotProgress's.
+  double epoch_loss = 0, epoch_weight = 0;  ///< Sums over the epoch so far, as in SlotProgress.
 
   bool operator==(const PhaseProgress&) const = default;
 };
@@ -58,8 +60,8 @@ struct SlotProgress {
   /// and it is the number of samples.
   double epoch_weight = 0;
   std::int64_t batches = 0;  ///< Batches taken, which randomness is counted by: `step`, unless they are accumulated.
-  std::int64_t accumulated = 0;           ///< Of them, since the last optimizer step.
-  std::vector<PhaseProgress> later = {};  ///< Of the phases behind the first.
+  std::int64_t accumulated = 0;           ///< Batches taken since the last optimizer step.
+  std::vector<PhaseProgress> later = {};  ///< Counters of the phases behind the first.
 };
 
 /// How the ranks of a group share an array.
@@ -73,8 +75,8 @@ class Array {
   /// `graph`: a model's, which gets the recipe's loss (with_loss). `device`: "cpu", "cuda:0". Slots are empty.
   /// `graphs`: if set, steps are captured and replayed if possible (fusion/step_graph.hpp); cuda_graphs() makes one.
   /// Whether GPUs may use TF32 is a process-wide setting: that of the last array made. On a GPU, cuDNN is set, for the
-  /// whole process, to deterministic kernels without benchmarks. Throws Error{kConfig} if the graph has an op that
-  /// cannot be run in this way, or if the recipe's precision is not available for its dtype or the lowering.
+  /// whole process, to deterministic kernels without benchmarks. Throws Error{kConfig} where verify()
+  /// does, for an op or precision that cannot be run so, for impossible counts; Error{kDevice}: there is no such GPU.
   ///
   /// `group`: if set, each rank of it has such an array, makes the same calls, and hands each step its share of the
   /// batch (share_of_batch by `parts`, one for each rank; empty: equal ones; Batch::earlier, Batch::counts). Slots then
@@ -95,9 +97,9 @@ class Array {
   Array& operator=(const Array&) = delete;
 
   [[nodiscard]] int width() const;
-  /// Null: this array trains on its own.
+  /// The group of ranks; null: this array trains on its own.
   [[nodiscard]] Collectives* group() const;
-  /// Of each rank of the group; empty where they share no batches.
+  /// Each rank's part of a batch (share_of_batch); empty where ranks share no batches.
   [[nodiscard]] const std::vector<int>& parts() const;
   /// Whether step() is handed this rank's share of each batch.
   [[nodiscard]] bool divides_batches() const;
@@ -107,11 +109,11 @@ class Array {
   [[nodiscard]] const Lowering& lowering() const;
   [[nodiscard]] bool occupied(int slot) const;
   [[nodiscard]] SlotProgress progress(int slot) const;
-  /// With SlotHyper::groups filled up.
+  /// The slot's SlotInit, with SlotHyper::groups filled up.
   [[nodiscard]] const SlotInit& init_of(int slot) const;
-  /// For each phase 1, and one for each of its groups (Recipe::groups).
+  /// Learning rates that step() takes for a slot: for each phase one, and one for each of its parameter groups.
   [[nodiscard]] int rates_per_slot() const;
-  /// Of a step: at least 1 (Recipe::phases).
+  /// Number of phases of a step: at least 1 (Recipe::phases).
   [[nodiscard]] int phases() const;
 
   /// Fills an empty slot: weights from the graph's Init, drawn on the host from (study seed, init.seed).
@@ -119,14 +121,17 @@ class Array {
   /// Fills an empty slot from extract()'s bytes. Throws Error{kStorage} if they do not fit this graph; the slot is then
   /// still empty.
   void insert(int slot, const SlotInit& init, std::span<const std::byte> state);
-  /// In a pipeline all ranks call it, and get the same.
+  /// The state of an occupied slot. In a pipeline all ranks call this, and get the same bytes.
   [[nodiscard]] StateBytes extract(int slot) const;
+  /// Copies, on the host, of an occupied slot's weights and buffers by the model's own names, in its order and shapes:
+  /// a state dict. Weights that slots share are among them; in a pipeline, those of this stage.
+  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> weights(int slot) const;
   /// Empties a slot. Empty slots cost nothing where chunk is 1.
   void clear(int slot);
   /// Slots below `width` keep what they hold; those above must be empty. If this or lower() fails half way, for
   /// example because memory runs out, the array is lost: every later call throws Error{kInternal}.
   void resize(int width);
-  /// The same with another way to run; every slot's state is kept.
+  /// Rebuilds the array with another lowering; every slot keeps its state.
   void lower(const Lowering& lowering);
 
   /// Slots are dealt to chunks in order: chunk k holds slots [k*c, min((k+1)*c, width)).
@@ -162,7 +167,7 @@ class Array {
   /// Forward in evaluation mode: the first output, [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no
   /// gradient. Undefined without has_answers().
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
-  /// The same, all that evaluation gives (fusion/task_graph.hpp).
+  /// Runs like predict(), and returns all outputs of evaluation (fusion/task_graph.hpp).
   [[nodiscard]] std::vector<at::Tensor> evaluate(int chunk, const Samples& samples);
   /// Records that an occupied slot was paused in mid-epoch: SlotProgress::epoch_step, and for each phase epoch_loss and
   /// epoch_weight, which `sums` has in pairs.

@@ -16,9 +16,9 @@ namespace hfta::fusion {
 /// One named array of samples, row-major; `shape` is that of one sample. It keeps the type that its file has, and
 /// becomes what a model takes when a batch is gathered.
 struct Field {
-  std::string name;
-  Shape shape;
-  Numbers data;
+  std::string name = {};
+  Shape shape = {};
+  Numbers data = {};
   SampleRows rows = {};
 
   /// float32, float64 or int64: Numbers::dtype.
@@ -31,9 +31,9 @@ struct Field {
   /// are those of a conversion to dtype() and from there to `to`. Thread-safe. Throws Error{kConfig} for a file that
   /// was changed.
   void gather(std::span<const std::int64_t> which, DType to, std::byte* out) const;
-  /// The samples [begin, end).
+  /// Copies the samples [begin, end) to `out`, as `to`.
   void gather(std::int64_t begin, std::int64_t end, DType to, std::byte* out) const;
-  /// The same in the type that is stored.
+  /// Copies the samples [begin, end) in the type that is stored.
   void gather_stored(std::int64_t begin, std::int64_t end, std::byte* out) const;
 };
 
@@ -55,7 +55,7 @@ inline constexpr TargetForm kNumberTargets{TargetForm::Kind::kNumbers};
 
 /// Samples with their targets.
 struct Dataset {
-  std::vector<Field> inputs;
+  std::vector<Field> inputs = {};
   Field target = {};  ///< Empty without targets.
   std::int64_t size = 0;
   /// Above 0: samples are windows over one sequence, and each has numbers in common with the next overlap - 1 samples.
@@ -68,7 +68,7 @@ struct Dataset {
 struct Splits {
   Dataset train;
   std::optional<Dataset> validation, test;
-  /// Of the files' numbers, as they were before they were split: other data have another one
+  /// Fingerprint of the files' numbers before they were split: other data have another one
   /// (fusion/data/fingerprint.hpp says how surely).
   std::string fingerprint = {};
 };
@@ -78,7 +78,7 @@ struct FoldSource {
   int count = 1;  ///< 1: none.
   int fold = 0;   ///< The part that validates, below `count`.
   bool stratified = false;
-  std::string groups;  ///< The array or column that says which samples stay together; "": none.
+  std::string groups = {};  ///< The array or column that says which samples stay together; "": none.
 };
 
 /// Whether all folds have equally many samples, so that trials of different folds can share an array: groups are of any
@@ -87,20 +87,21 @@ struct FoldSource {
 
 /// `data:` of the config, without batch_size.
 struct DataSource {
-  std::string name;             ///< A built-in set ("digits"), or "" for files.
-  std::filesystem::path train;  ///< A file that a reader knows (fusion/data/readers.cpp), or a folder of .npy files
+  std::string name = {};  ///< A built-in set ("digits"), or "" for files.
+  std::filesystem::path train =
+      {};  ///< A file that a reader knows (fusion/data/readers.cpp), or a folder of .npy files
   std::filesystem::path validation_file, test_file;  ///< "" if none or a fraction
   std::optional<double> validation, test;            ///< Fractions of the training file, split by seed.
-  std::vector<std::string> x;                        ///< Arrays in the .npz or folder; empty: "x".
+  std::vector<std::string> x = {};                   ///< Arrays in the .npz or folder; empty: "x".
   std::string
-      y;  ///< The same for the target, "": "y"; for a file with inputs alone: the target's file, relative to it.
-  std::string target;                 ///< Column of a table
-  std::vector<std::string> features;  ///< Columns of a table; empty: all but the target
-  std::int64_t window = 0;            ///< Tokens of a sample of a file of raw tokens; 0: no such file
-  std::int64_t stride = 0;            ///< Tokens from a sample's first to the next one's; 0: window
-  std::string dtype;                  ///< Of raw tokens, one of token_types(); "": "uint16"
+      y;  ///< The array of targets, "": "y"; for a file with inputs alone: the target's file, relative to its folder.
+  std::string target = {};                 ///< Column of a table
+  std::vector<std::string> features = {};  ///< Columns of a table; empty: all but the target
+  std::int64_t window = 0;                 ///< Tokens of a sample of a file of raw tokens; 0: no such file
+  std::int64_t stride = 0;                 ///< Tokens from a sample's first to the next one's; 0: window
+  std::string dtype = {};                  ///< Element type of a raw token file, one of token_types(); "": "uint16"
   FoldSource folds = {};
-  std::string where;  ///< "digits.yaml:24", for messages
+  std::string where = {};  ///< "digits.yaml:24", for messages
 };
 
 /// Reads and splits. `root` is the folder built-in data lie in. Numbers keep the type of their file. The type
@@ -121,7 +122,7 @@ struct DataSource {
 /// unchanged (device, inode, size, time of change).
 [[nodiscard]] std::string identity_of(const DataSource& source);
 
-/// What decides which numbers load_data reads of the source's files, before it splits them. Paths in it begin from
+/// A key for the numbers that load_data reads of the source's files, before it splits them. Paths in it begin from
 /// `folder`, so that it is the same where the folder has moved with the files.
 [[nodiscard]] std::string reading_of(const DataSource& source, const std::filesystem::path& folder);
 
@@ -132,7 +133,7 @@ enum class DataKeys {
   kColumns,  ///< target, features: names of columns.
   kTokens,   ///< window, stride, dtype: raw tokens.
 };
-/// By the file's name (and by what is there, for a folder); kNames for a kind that no reader knows.
+/// How a config names the file's arrays, told by its name (a folder: by what is in it); kNames if no reader takes it.
 [[nodiscard]] DataKeys data_keys(const std::filesystem::path& path);
 
 /// Types of raw tokens; the first is the default.

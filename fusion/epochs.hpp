@@ -19,7 +19,7 @@ namespace hfta::fusion {
 
 /// A dataset on a device: inputs and targets with N samples each.
 struct DeviceData {
-  std::vector<SampleArray> inputs;
+  std::vector<SampleArray> inputs = {};
   SampleArray target;  ///< None if the model takes its labels as inputs.
   std::int64_t size = 0;
 };
@@ -37,17 +37,18 @@ struct DeviceData {
 /// The result of one epoch of a slot.
 struct EpochResult {
   int slot = 0;
-  int epoch = 0;                          ///< 1-based, of the trial.
-  std::map<std::string, double> metrics;  ///< train_loss, val_*; with phases train_ and the name of each one's loss.
+  int epoch = 0;  ///< 1-based, of the trial.
+  std::map<std::string, double> metrics =
+      {};  ///< train_loss, val_*; with phases train_ and the name of each one's loss.
 };
 
 /// Called between training steps, perhaps by several threads at once; true ends the run early.
 using Pause = std::function<bool()>;
 
 struct EpochOptions {
-  OrderOptions order;
+  OrderOptions order = {};
   bool drop_last = false;  ///< Leaves out the epoch's last batch if it is short.
-  std::uint64_t seed = 0;  ///< The study's.
+  std::uint64_t seed = 0;  ///< The study's seed.
   std::int64_t fixed_batch =
       0;  ///< Graph::fixed_batch: short batches are left out of training and filled up in evaluation.
   std::int64_t largest_batch = 0;  ///< Graph::largest_batch
@@ -58,8 +59,8 @@ struct EpochOptions {
 };
 
 /// Samples that are evaluated at a time: as many as are trained where the model or its loss may look at a batch as a
-/// whole; else at least as many, more where samples are small. `elements`: of
-/// a sample of the first input. A rule that knows nothing of the array, so that sums are the same at any width.
+/// whole; else at least as many, more where samples are small. `elements`: number in
+/// a sample of the first input. The rule knows nothing of the array, so that sums are the same at any width.
 [[nodiscard]] std::int64_t evaluation_batch(const Recipe& recipe, const EpochOptions& options, std::int64_t elements);
 
 /// Runs whole epochs. Each slot is at its own epoch: slots at the same epoch of the same data share their batches,
@@ -82,7 +83,7 @@ class Epochs {
   /// Trains every occupied slot to the end of its epoch and evaluates it. train_loss is the mean over the epoch's
   /// batches, by their weights, of the loss before each step. In order of slot.
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;
-  /// The same, unless `pause` returns true: then returns nothing, and each slot is somewhere in its epoch, as its
+  /// Runs an epoch as above, unless `pause` returns true: then returns nothing; each slot is within its epoch, as its
   /// SlotProgress says. The next call continues from there; slots may be at different steps. A pause changes no bit of
   /// the results. With Array::group every rank calls this; rank 0's `pause` decides for all, and rank 0 alone
   /// has metrics of evaluation. Evaluation itself is not interrupted. Throws Error{kStorage} for a slot beyond the end
@@ -107,16 +108,16 @@ class Epochs {
     auto operator<=>(const OrderKey&) const = default;  // NOLINT(modernize-use-nullptr): that clang-tidy sees a 0 there
   };
   using Orders = std::map<OrderKey, at::Tensor>;                    ///< Indices on the device.
-  using Prepared = std::map<OrderKey, Samples>;                     ///< Of one step.
+  using Prepared = std::map<OrderKey, Samples>;                     ///< Samples of one step.
   using ChunkMetrics = std::vector<std::map<std::string, double>>;  ///< By slot of the chunk.
   class Run;
   using Runs = std::vector<std::unique_ptr<Run>>;
-  void check_places(const Array& array) const;
+  void check_slots(const Array& array) const;
   void train(Array& array, Runs& runs, const Orders& orders, const Pause& pause) const;
   void train_in_step(Array& array, Runs& runs, const Orders& orders, const Pause& asked) const;
   [[nodiscard]] std::vector<EpochResult> finish(Array& array, Runs& runs) const;
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::int64_t step) const;
-  /// What of a step's batch this rank's array takes.
+  /// The share of a step's batch that this rank's array takes.
   [[nodiscard]] BatchShare share_of(const Array& array, std::int64_t step) const;
   [[nodiscard]] OrderKey order_key(const Array& array, int slot) const;
   [[nodiscard]] Orders orders_for(const Array& array) const;

@@ -1,6 +1,6 @@
 #pragma once
 /// Models that torch.export wrote (`.pt2` archives), read without Python and without running anything they contain.
-/// Without torch.
+/// This header needs no torch.
 ///
 /// Only `models/*.json`, the raw weights and constants are read; pickles never are. Archives of torch 2.9 and newer
 /// store weights raw; the newest version that was tested is 2.15.
@@ -22,10 +22,10 @@ namespace hfta::fusion {
 
 /// An input or output tensor of the model. shape[0] is kBatch, also where the batch was exported at a fixed size.
 struct ExportedTensor {
-  std::string name;
-  Shape shape;
+  std::string name = {};
+  Shape shape = {};
   DType dtype = DType::kFloat32;
-  /// Of an output, among what the model returns: a tuple in it holds several of one position.
+  /// Outputs only: the position among what the model returns; outputs in one tuple share it.
   std::size_t position = 0;
 };
 
@@ -33,17 +33,17 @@ struct ExportedTensor {
 struct Binding {
   /// "classifier.0.p": module path and the argument's name in the op's schema; `*` matches anything. Every argument
   /// that matches takes the value; a float, or an integer that is a factor or rate, never one that changes shapes.
-  std::string path;
-  double value = 0;   ///< This trial's.
-  std::string where;  ///< "digits.yaml:24", for messages.
+  std::string path = {};
+  double value = 0;        ///< This trial's value.
+  std::string where = {};  ///< "digits.yaml:24", for messages.
 };
 
 /// How an exported model becomes a graph.
 struct ImportOptions {
   DType dtype = DType::kFloat32;  ///< Replaces the float type that the model's parameters have.
   /// Names of parameters that are not trained; `*` matches anything, and a module's path all that is below it.
-  std::vector<std::string> freeze;
-  std::vector<Binding> bind;
+  std::vector<std::string> freeze = {};
+  std::vector<Binding> bind = {};
   /// Adapters that are trained in place of the model's parameters, which are frozen.
   std::optional<Lora> lora = {};
   /// Trained parameters are drawn anew from the distribution that their exported values were drawn from, as recognised
@@ -56,8 +56,8 @@ struct ImportOptions {
   std::variant<std::monostate, std::int64_t, std::string> output;  ///< Which output the loss takes; none: the first.
   /// That output is the loss, and need not have the batch as its first dimension.
   bool own_loss = false;
-  std::vector<std::string> further;  ///< Names of the outputs that follow it in Graph::outputs.
-  std::string where;                 ///< "digits.yaml:20", for messages.
+  std::vector<std::string> further = {};  ///< Names of the outputs that follow it in Graph::outputs.
+  std::string where = {};                 ///< "digits.yaml:20", for messages.
 };
 
 /// Graph::hypers' values, in order, of a graph that is imported with these options.
@@ -65,8 +65,8 @@ struct ImportOptions {
 
 /// An entry of the model's state dict.
 struct StateEntry {
-  std::string name;
-  std::shared_ptr<const StoredTensor> value;
+  std::string name = {};
+  std::shared_ptr<const StoredTensor> value = {};
 };
 
 class ExportedModel {
@@ -77,7 +77,7 @@ class ExportedModel {
   /// the batch, and the like, named with the line of the user's source. Memory use is proportional to the file's
   /// size.
   [[nodiscard]] static ExportedModel read(const std::filesystem::path& file);
-  /// The same for an archive in memory; messages use `name`.
+  /// Reads an archive in memory, as read() does a file; messages use `name`.
   [[nodiscard]] static ExportedModel parse(std::span<const std::byte> archive, const std::string& name);
 
   ExportedModel(ExportedModel&&) noexcept;
@@ -107,7 +107,7 @@ class ExportedModel {
   /// Throws Error{kConfig}: patterns that match nothing and paths that cannot be bound (nearest named), an output that
   /// is not there or has no batch, and with options.fresh a parameter whose distribution is not recognised.
   [[nodiscard]] Graph graph(const ImportOptions& options) const;
-  /// The same, with evaluation by the graph of `evaluation`: another export of the same module. Its parameters and
+  /// Makes the graph with evaluation by that of `evaluation`, another export of the same module. Its parameters and
   /// buffers are this model's of the same names; only its constants are its own. Also throws Error{kConfig} if the two
   /// differ in inputs, outputs, state dict or batch size, naming the difference.
   [[nodiscard]] Graph graph(const ImportOptions& options, const ExportedModel& evaluation) const;

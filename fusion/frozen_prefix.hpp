@@ -13,27 +13,27 @@
 namespace hfta::fusion {
 
 struct SplitModel {
-  /// From samples to features: its outputs, [N, ...] each. All its weights are frozen.
+  /// The graph from samples to features: its outputs, [N, ...] each. All its weights are frozen.
   Graph prefix;
-  std::vector<std::size_t> prefix_inputs;  ///< By Graph::inputs of `prefix`: the model's input.
-  /// From features, and those inputs of the model that it reads besides, to the model's outputs. It has the model's
+  std::vector<std::size_t> prefix_inputs = {};  ///< By Graph::inputs of `prefix`: the model's input.
+  /// The graph from features, and other inputs of the model that it reads, to the model's outputs. It has the model's
   /// weights and hypers; those that only the prefix reads are read by nothing.
   Graph rest;
-  std::vector<std::size_t> rest_inputs;  ///< By Graph::inputs of `rest` behind the features: the model's input.
+  std::vector<std::size_t> rest_inputs = {};  ///< By Graph::inputs of `rest` behind the features: the model's input.
   /// Samples that the prefix runs with at a time: the fewest that the model was exported for.
   std::int64_t block = 1;
-  std::int64_t bytes_per_sample = 0;       ///< Of features.
+  std::int64_t bytes_per_sample = 0;       ///< Bytes of one sample's features.
   std::int64_t multiplies_per_sample = 0;  ///< Multiplications of the prefix, about.
   /// Equal for two prefixes exactly if they compute the same of the same samples.
-  std::string key;
+  std::string key = {};
 };
 
-/// What of a model is frozen.
+/// The frozen prefix of a model, or the reason why there is none.
 struct FrozenPrefix {
-  std::shared_ptr<const SplitModel> split;  ///< Null: there is none, or keeping its results would not pay.
+  std::shared_ptr<const SplitModel> split = {};  ///< Null: there is none, or keeping its results would not pay.
   /// Why frozen layers are not part of it, or there is none though layers are frozen; what to write instead. "":
   /// nothing prevents it.
-  std::string prevented;
+  std::string prevented = {};
 };
 
 /// Splits a model (without its loss). A value belongs to the prefix if it depends on data and frozen weights alone,

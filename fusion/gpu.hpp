@@ -21,8 +21,8 @@ namespace hfta::fusion {
 [[nodiscard]] std::int64_t device_memory(const at::Device& device);
 
 struct CudaGraphs {
-  std::shared_ptr<StepGraphBackend> backend;  ///< Null where there is none.
-  std::string why_none;                       ///< The reason for null; "" if no backend is wanted (a CPU).
+  std::shared_ptr<StepGraphBackend> backend = {};  ///< Null where there is none.
+  std::string why_none = {};                       ///< The reason for null; "" if no backend is wanted (a CPU).
 };
 
 /// The backend for arrays on that device. It is a separate module, libhfta_cuda_graphs.so, which is searched for beside

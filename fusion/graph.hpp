@@ -48,7 +48,7 @@ inline constexpr std::int64_t kBatch = -1;
 
 /// Index into Graph::values.
 using ValueId = int;
-/// In a list of values: None. In Node::outputs: an output that nothing reads.
+/// Stands for None in a list of values, and for an output that nothing reads in Node::outputs.
 inline constexpr ValueId kNoValue = -1;
 
 /// A literal of the graph that may differ between slots (a dropout rate): index into Graph::hypers.
@@ -86,13 +86,13 @@ using Arg =
 /// max, eq, ne, lt, le, gt, ge, and, or, not, ite, to_int, to_float, ceil, floor, round, trunc, sqrt, as Python has
 /// them; "number::size" (tensor, dim), "number::numel" (tensor) and "number::stride" (tensor, dim).
 struct Node {
-  std::string op;         ///< "aten::conv2d", "aten::add.Tensor": schema name and overload.
-  std::vector<Arg> args;  ///< Defaults may be left out.
-  /// In order; a list of tensors that an op returns is spread out.
-  std::vector<ValueId> outputs;
-  std::string path;   ///< Module path, "layers.3": the name for bindings, lowering choices and counted randomness.
-  std::string where;  ///< Where the user wrote it: "digits.yaml:20", or a line of their Python.
-  bool no_gradient = false;  ///< Under torch.no_grad().
+  std::string op = {};         ///< "aten::conv2d", "aten::add.Tensor": schema name and overload.
+  std::vector<Arg> args = {};  ///< Defaults may be left out.
+  /// Values that the op returns, in order; a list of tensors that it returns is spread out.
+  std::vector<ValueId> outputs = {};
+  std::string path = {};   ///< Module path, "layers.3": the name for bindings, lowering choices and counted randomness.
+  std::string where = {};  ///< Where the user wrote the call: "digits.yaml:20", or a line of their Python.
+  bool no_gradient = false;  ///< Whether the call was made under torch.no_grad().
   /// Names of `args` in the op's schema; arguments beyond its end, and those named "", are in the schema's order.
   std::vector<std::string> names = {};
 };
@@ -112,58 +112,58 @@ struct Init {
 /// of one shape, though their own are smaller.
 struct Padding {
   std::size_t dim = 0;
-  HyperRef used;
+  HyperRef used = {};
   bool operator==(const Padding&) const = default;
 };
 
 /// A tensor as a file holds it: row-major, little endian.
 struct StoredTensor {
-  Shape shape;
+  Shape shape = {};
   DType dtype = DType::kFloat32;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes = {};
 };
 
 /// A parameter, or a buffer (running statistics, masks, constants). Slots own the weights that are trained or written
 /// while training; the others are held once for all slots.
 struct Weight {
-  std::string name;  ///< The name in the model: "layers.0.weight".
-  Shape shape;
+  std::string name = {};  ///< The name in the model: "layers.0.weight".
+  Shape shape = {};
   DType dtype = DType::kFloat32;
-  Init init;
+  Init init = {};
   bool trained = true;
   ValueId value = 0;
-  std::shared_ptr<const StoredTensor> stored;  ///< First values, kStored and kJittered; of any dtype.
-  std::vector<std::string> tied;               ///< Other names that it has in a state dict.
+  std::shared_ptr<const StoredTensor> stored = {};  ///< First values, kStored and kJittered; of any dtype.
+  std::vector<std::string> tied = {};               ///< Other names that it has in a state dict.
   /// A complex tensor of the model, held as torch.optim sees it: pairs of a real and an imaginary part along one more
   /// dimension, the last. `stored` has the complex numbers.
   bool pairs = false;
   std::optional<Padding> padding = {};  ///< First values are drawn for what the slot uses, as if it were alone.
   bool per_slot = false;  ///< Slots have their own though this graph does not train it: another phase does.
 
-  /// As the model has it.
+  /// The shape that the model gives it: without the last dimension of `pairs`.
   [[nodiscard]] Shape model_shape() const;
 };
 
 /// A tensor, or a number (sizes computed from N).
 struct Value {
-  std::string name;
-  Shape shape;
+  std::string name = {};
+  Shape shape = {};
   DType dtype = DType::kFloat32;
   bool number = false;
 };
 
 /// A literal that may differ between slots.
 struct Hyper {
-  std::string path;  ///< "layers.3.p"
-  double value = 0;  ///< This trial's.
+  std::string path = {};  ///< "layers.3.p"
+  double value = 0;       ///< This trial's value.
 };
 
 /// Limits on the batch sizes that a graph may run with.
 struct BatchLimits {
   std::int64_t smallest = 0;
-  /// In terms of N, "(N % 2) == 0", as graph/condition.hpp reads them: for other batches the model might have
+  /// Conditions on N, "(N % 2) == 0", as graph/condition.hpp reads them: for other batches the model might have
   /// been exported differently.
-  std::vector<std::string> conditions;
+  std::vector<std::string> conditions = {};
 
   /// The limit that a batch of `n` breaks, in words: "at least 2 samples", "(N % 2) == 0"; "": none.
   [[nodiscard]] std::string broken_by(std::int64_t n) const;
@@ -180,18 +180,18 @@ struct Objective {
 /// A model. Training and evaluation run two specializations of the same graph (in evaluation dropout is the identity
 /// and batch norm uses its running statistics), unless evaluation has a graph of its own.
 struct Graph {
-  std::vector<Value> values;
-  std::vector<Node> nodes;  ///< In an order in which they can be run.
-  std::vector<Weight> weights;
-  std::vector<Hyper> hypers;
-  std::vector<ValueId> inputs;
-  /// What a run gives, in order. Of a model: what its task takes; a built-in loss takes the first. Of a training graph
-  /// with an objective that was specialized: the loss, and its weight if there is one.
-  std::vector<ValueId> outputs;
+  std::vector<Value> values = {};
+  std::vector<Node> nodes = {};  ///< Calls, in an order in which they can be run.
+  std::vector<Weight> weights = {};
+  std::vector<Hyper> hypers = {};
+  std::vector<ValueId> inputs = {};
+  /// Values that a run gives, in order. A model gives what its task takes; a built-in loss takes the first. A training
+  /// graph with an objective that was specialized gives the loss, and its weight if there is one.
+  std::vector<ValueId> outputs = {};
   std::optional<Objective> objective = {};  ///< What training minimizes; a model has none before its task adds it.
   std::int64_t fixed_batch = 0;             ///< The only N it can run with; 0: any.
-  std::int64_t largest_batch = 0;           ///< 0: no limit.
-  BatchLimits limits;                       ///< Further ones.
+  std::int64_t largest_batch = 0;           ///< The largest N it can run with; 0: no limit.
+  BatchLimits limits = {};                  ///< Further limits on N.
   /// The graph that evaluation runs without changes; null: evaluation runs a specialization of this graph. It has the
   /// same weights, inputs, outputs and hypers in the same order, each with values of its own.
   std::shared_ptr<const Graph> evaluation = nullptr;

@@ -19,16 +19,17 @@ using LayerArg = std::variant<bool, std::int64_t, double, std::string, std::vect
 /// One line of `layers:`. Positional arguments come first, then named ones; as in torch.nn, an argument may be given
 /// either way.
 struct LayerSpec {
-  std::string kind;                                     ///< "linear"
-  std::string name;                                     ///< Names the output for add/concat; "" means its position.
-  std::vector<LayerArg> positional;                     ///< {linear: [64, 10]}
-  std::vector<std::pair<std::string, LayerArg>> named;  ///< {linear: {in_features: 64, out_features: 10, bias: false}}
-  std::string where;                                    ///< "digits.yaml:20"
+  std::string kind = {};                  ///< "linear"
+  std::string name = {};                  ///< Names the output for add/concat; "" means its position.
+  std::vector<LayerArg> positional = {};  ///< {linear: [64, 10]}
+  std::vector<std::pair<std::string, LayerArg>> named =
+      {};                  ///< {linear: {in_features: 64, out_features: 10, bias: false}}
+  std::string where = {};  ///< "digits.yaml:20"
 };
 
-/// What is known of a layer's argument before a value is.
+/// What is known of a layer's argument before it has a value.
 struct LayerArgInfo {
-  std::string name;
+  std::string name = {};
   bool fusible = false;  ///< Reaches only per-slot vectors (dropout's p); otherwise it changes shapes or structure.
 };
 

@@ -41,15 +41,15 @@ enum class Targets {
   kValues,         ///< Numbers of the output's shape.
   kDistributions,  ///< Probabilities of classes, of an output [N, C, ...] and of its shape.
   kProbabilities,  ///< Numbers of the output's shape, from 0 to 1.
-  kCounts,         ///< The same, from 0 on.
-  kSigns,          ///< The same, -1 or 1.
+  kCounts,         ///< Numbers of the output's shape, from 0 on.
+  kSigns,          ///< Numbers of the output's shape, -1 or 1.
 };
 
 inline constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 /// A number of a loss that may differ between slots.
 struct LossNumber {
-  std::string_view name;  ///< As in the config: "label_smoothing".
+  std::string_view name;  ///< Name in the config: "label_smoothing".
   double fallback = 0;
   double least = 0, most = 0;
   bool least_allowed = true, most_allowed = true;
@@ -60,13 +60,13 @@ struct LossNumber {
 
 /// Options that all slots share; a loss reads those that its row lists.
 struct LossOptions {
-  std::int64_t ignore_index = -100;  ///< Positions of this class do not count.
-  std::vector<double> class_weight;  ///< By class; empty: all 1.
-  int class_dim = 1;                 ///< The output's dimension of classes: 1, or -1, the last.
-  std::vector<double> pos_weight;    ///< One number, or one for each of the output's last dimension; empty: 1.
-  bool log_input = true;             ///< poisson_nll: the output is the logarithm of the rate.
-  bool log_target = false;           ///< kl_div: the targets are logarithms.
-  bool weighted = false;             ///< kModel: the second of Graph::outputs is the batch's weight.
+  std::int64_t ignore_index = -100;       ///< Positions of this class do not count.
+  std::vector<double> class_weight = {};  ///< By class; empty: all 1.
+  int class_dim = 1;                      ///< The output's dimension of classes: 1, or -1, the last.
+  std::vector<double> pos_weight = {};    ///< One number, or one for each of the output's last dimension; empty: 1.
+  bool log_input = true;                  ///< poisson_nll: the output is the logarithm of the rate.
+  bool log_target = false;                ///< kl_div: the targets are logarithms.
+  bool weighted = false;                  ///< kModel: the second of Graph::outputs is the batch's weight.
 
   bool operator==(const LossOptions&) const = default;
 };
@@ -75,14 +75,14 @@ struct LossOptions {
 struct LossInfo {
   Loss kind;
   std::string_view name;      ///< "cross_entropy"
-  std::string_view sentence;  ///< What it is, and which of PyTorch's functions it equals.
+  std::string_view sentence;  ///< What the loss is, and which of PyTorch's functions it equals.
   Targets targets;
-  std::optional<OutputKind> output;       ///< What the output means to metrics; none: no metric goes with it.
-  std::vector<LossNumber> numbers;        ///< In the order of SlotHyper::loss.
-  std::vector<std::string_view> options;  ///< Names of the fields of LossOptions that it reads.
+  std::optional<OutputKind> output = {};       ///< What the output means to metrics; none: no metric goes with it.
+  std::vector<LossNumber> numbers = {};        ///< Numbers that the loss takes, in the order of SlotHyper::loss.
+  std::vector<std::string_view> options = {};  ///< Names of the fields of LossOptions that it reads.
 };
 
-/// In the order of `Loss`.
+/// All rows of the table, in the order of `Loss`.
 [[nodiscard]] std::span<const LossInfo> losses();
 [[nodiscard]] const LossInfo& info_of(Loss loss);
 [[nodiscard]] const char* name_of(Loss loss);

@@ -11,7 +11,7 @@ namespace hfta::fusion {
 
 /// Time of one candidate: seconds in which `workers` chunks make one training step each, side by side.
 struct Measured {
-  Lowering lowering;
+  Lowering lowering = {};
   double wave_seconds = 0;
 };
 
@@ -22,7 +22,7 @@ struct Measured {
 enum class ChoiceOrigin {
   kMeasured,     ///< Measured now.
   kRemembered,   ///< Measured by an earlier study on this machine.
-  kRecalled,     ///< As an earlier run of the study had them.
+  kRecalled,     ///< Taken over from an earlier run of the study.
   kNotMeasured,  ///< The first candidate was taken.
 };
 inline constexpr ChoiceOrigin kChoiceOrigins[] = {ChoiceOrigin::kMeasured, ChoiceOrigin::kRemembered,
@@ -44,10 +44,10 @@ inline constexpr ChoiceOrigin kChoiceOrigins[] = {ChoiceOrigin::kMeasured, Choic
 
 /// All that was measured for one graph, recipe and device; enough to choose for any width.
 struct MeasuredChoices {
-  std::vector<Measured> candidates;
+  std::vector<Measured> candidates = {};
   ChoiceOrigin how = ChoiceOrigin::kNotMeasured;
   bool complete = false;  ///< No candidate was left out for lack of budget.
-  /// What was tried and could not be run, with the reason: it does not fit, or an op cannot run so. Not stored.
+  /// Lowerings that could not be run, with the reason: one does not fit, or an op cannot run so. Not stored.
   std::vector<std::pair<Lowering, std::string>> failed = {};
 
   /// The fastest for `width` slots, by step_seconds. Ties go to the earlier candidate. Deterministic.

@@ -18,17 +18,17 @@ namespace hfta::fusion {
 enum class OutputKind {
   kClassScores,  ///< Logits or log-probabilities [N, C, ...]; targets are class indices [N, ...].
   kLogit,        ///< Logits of yes or no [N] or [N, K, ...]; targets 0 to 1 of the same shape, yes above 0.5.
-  kProbability,  ///< The same with probabilities, yes above 0.5.
-  kMargin,       ///< The same; yes above 0, targets -1 and +1.
+  kProbability,  ///< Probabilities of yes, of a logit's shapes; targets as for kLogit, yes above 0.5.
+  kMargin,       ///< Scores of a logit's shapes, yes above 0; targets -1 and +1 of the same shape.
   kValue,        ///< Numbers to be met [N] or [N, ...]; targets of the same shape.
 };
 
-/// What is made of one number per class.
+/// How a metric averages its numbers, one per class.
 enum class Average {
-  kMacro,     ///< Their mean.
+  kMacro,     ///< The mean over classes.
   kMicro,     ///< One number from the counts of all classes together.
-  kWeighted,  ///< Their mean, weighted by how many targets are of the class.
-  kNone,      ///< All of them.
+  kWeighted,  ///< The mean over classes, weighted by how many targets are of the class.
+  kNone,      ///< No average: the number of each class.
 };
 
 [[nodiscard]] const char* name_of(OutputKind kind);  ///< "class scores", "logits", "probabilities", "margins", "values"
@@ -36,7 +36,7 @@ enum class Average {
 
 /// A metric with its options. Each metric reads its own (MetricInfo::options); the others keep their defaults.
 struct MetricSpec {
-  std::string name;  ///< A row's: "top_k"
+  std::string name = {};  ///< A row's: "top_k"
   int k = 5;
   Average average = Average::kMacro;
 
@@ -47,18 +47,18 @@ struct MetricSpec {
 struct MetricOption {
   const char* name;
   std::variant<int MetricSpec::*, Average MetricSpec::*> field;
-  const char* sentence;           ///< What it is, for a reference page.
-  int least = 0;                  ///< Of a number.
-  std::vector<Average> averages;  ///< Of an average: those that the metric has.
+  const char* sentence;                ///< Description of the option, for a reference page.
+  int least = 0;                       ///< Smallest value of an option that is a number.
+  std::vector<Average> averages = {};  ///< Averages that the metric has, if the option is one.
 };
 
 struct MetricInfo {
   const char* name;
-  const char* sentence;           ///< What it is, for a reference page.
-  std::vector<OutputKind> takes;  ///< In the enumeration's order.
-  std::vector<MetricOption> options;
-  /// None: of several numbers, some should be large and some small (confusion_matrix).
-  std::optional<bool> larger_is_better;
+  const char* sentence;                ///< Description of the metric, for a reference page.
+  std::vector<OutputKind> takes = {};  ///< Kinds of outputs that it takes, in the enumeration's order.
+  std::vector<MetricOption> options = {};
+  /// Unset: the metric has several numbers, some of which should be large and some small (confusion_matrix).
+  std::optional<bool> larger_is_better = {};
   /// Every sample's output is kept until the end of an evaluation (fusion/metrics/curves.cpp says how many bytes).
   bool keeps_outputs = false;
 
@@ -67,13 +67,13 @@ struct MetricInfo {
 
 /// All metrics besides the loss, in the order of a reference page.
 [[nodiscard]] const std::vector<MetricInfo>& metrics();
-/// nullptr: none of that name.
+/// The metric of that name; nullptr: there is none.
 [[nodiscard]] const MetricInfo* find_metric(std::string_view name);
-/// Those that are taken where a config names none.
+/// The metrics that are taken where a config names none.
 [[nodiscard]] std::vector<MetricSpec> default_metrics(OutputKind kind);
 
-/// What a value is recorded as: "accuracy", "top_5", "f1", "f1_micro"; of class 2 with average none "f1_2"; of true
-/// class 0 and predicted class 1 "confusion_0_1". As many indices as index_count(spec).
+/// The name that a value is recorded under: "accuracy", "top_5", "f1_micro"; "f1_2" for class 2 with average none;
+/// "confusion_0_1" for true class 0 and predicted class 1. `indices`: index_count(spec) numbers.
 [[nodiscard]] std::string recorded_name(const MetricSpec& spec, const std::vector<int>& indices = {});
 [[nodiscard]] int index_count(const MetricSpec& spec);
 

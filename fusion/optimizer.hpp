@@ -48,7 +48,7 @@ struct OptimizerHyper {
 struct HyperField {
   const char* name;
   std::variant<double OptimizerHyper::*, bool OptimizerHyper::*> field;
-  const char* sentence;  ///< What it is, for a reference page.
+  const char* sentence;  ///< Description of the field, for a reference page.
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
   bool below = false;  ///< `most` itself is excluded.
@@ -81,7 +81,7 @@ struct HyperField {
   return fields;
 }
 
-/// A field that a kind reads, and its default there; of a flag 0 or 1.
+/// A field that a kind reads, and its default there; 0 or 1 for a flag.
 struct HyperDefault {
   const char* name;
   double value;
@@ -89,9 +89,9 @@ struct HyperDefault {
 
 struct OptimizerInfo {
   OptimizerKind kind;
-  const char* name;                  ///< "sgd", "adam"
-  std::vector<const char*> states;   ///< Tensors of a parameter's shape, as torch.optim's state_dict names them.
-  std::vector<HyperDefault> hypers;  ///< Names are hyper_fields()'s.
+  const char* name;                       ///< "sgd", "adam"
+  std::vector<const char*> states = {};   ///< Tensors of a parameter's shape, as torch.optim's state_dict names them.
+  std::vector<HyperDefault> hypers = {};  ///< Names are hyper_fields()'s.
 };
 
 /// Every kind, in the enumeration's order.

@@ -12,7 +12,7 @@
 
 namespace hfta::fusion {
 
-/// At least 1.
+/// The number of phases of a step, at least 1.
 [[nodiscard]] std::size_t phase_count(const Recipe& recipe);
 
 /// The recipe of one phase: its loss's options, its optimizer and groups, and no phases.
@@ -23,7 +23,7 @@ struct PhaseNumbers {
   const OptimizerHyper& optimizer;
   const std::vector<OptimizerHyper>& groups;
   const std::optional<double>& clip_norm;
-  std::optional<double> clip_weights;
+  std::optional<double> clip_weights = {};
 };
 [[nodiscard]] PhaseNumbers numbers_of_phase(const SlotHyper& hyper, std::size_t phase);
 

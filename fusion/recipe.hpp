@@ -53,39 +53,39 @@ struct Schedule {
 struct ParameterGroup {
   /// Names of parameters; `*` matches anything, and a module's path all that is below it. The first group that has a
   /// parameter's name takes it.
-  std::vector<std::string> params;
-  std::string where;  ///< "s.yaml:12: train.optimizer.groups.0.params", for messages.
+  std::vector<std::string> params = {};
+  std::string where = {};  ///< "s.yaml:12: train.optimizer.groups.0.params", for messages.
 };
 
 /// A slot's numbers of a phase.
 struct PhaseHyper {
-  OptimizerHyper optimizer;
-  std::vector<OptimizerHyper> groups = {};  ///< As SlotHyper::groups.
-  std::optional<double> clip_norm;          ///< Largest gradient norm, over the phase's parameters; as SlotHyper's.
-  std::optional<double> clip_weights;       ///< After a step they are clamped to [-c, c] (WGAN, arXiv:1701.07875).
+  OptimizerHyper optimizer = {};
+  std::vector<OptimizerHyper> groups = {};  ///< Numbers of the phase's groups, as SlotHyper::groups.
+  std::optional<double> clip_norm = {};     ///< Largest gradient norm, over the phase's parameters; as SlotHyper's.
+  std::optional<double> clip_weights = {};  ///< Parameters are clamped to +-c after a step (WGAN, arXiv:1701.07875).
 };
 
 /// All parameters of a trial that affect only per-slot vectors.
 struct SlotHyper {
-  OptimizerHyper optimizer;
+  OptimizerHyper optimizer = {};
   /// All numbers of each of Recipe::groups, `lr` before the schedule; those left out at the end are `optimizer`.
   std::vector<OptimizerHyper> groups = {};
-  Schedule schedule;
-  std::vector<double> loss;         ///< LossInfo::numbers, in order; empty: their fallbacks.
-  std::optional<double> clip_norm;  ///< Largest gradient norm, over the slot's own parameters; if Recipe::clips.
-  std::vector<double> graph;        ///< Graph::hypers' values, in order.
+  Schedule schedule = {};
+  std::vector<double> loss = {};         ///< LossInfo::numbers, in order; empty: their fallbacks.
+  std::optional<double> clip_norm = {};  ///< Largest gradient norm, over the slot's own parameters; if Recipe::clips.
+  std::vector<double> graph = {};        ///< Graph::hypers' values, in order.
   /// Batches per optimizer step, where Recipe::accumulates: the step is by sum w_j g_j / sum w_j over their gradients
   /// g_j, w_j being the batches' weights, and so by the gradient of all their samples. What is left at an epoch's end
   /// makes a step of its own.
   std::int64_t accumulate = 1;
-  /// Of Recipe::phases, in place of `optimizer`, `groups` and `clip_norm`.
+  /// Numbers of Recipe::phases, in place of `optimizer`, `groups` and `clip_norm`.
   std::vector<PhaseHyper> phases = {};
 };
 
 /// A metric as arithmetic: a name is the sum of that output over the set (of its elements, if it is no number), mean(x)
 /// its mean (by the batches' weights, if it is a number), `loss` the mean loss, `samples` their number.
 struct NamedFormula {
-  std::string name;
+  std::string name = {};
   Formula formula;
 
   bool operator==(const NamedFormula&) const = default;
@@ -94,20 +94,20 @@ struct NamedFormula {
 /// One of the steps that each batch makes in turn, as those of a GAN's two networks: a loss, the parameters that it
 /// trains, and their optimizer. The graph runs anew for each phase, with the same samples and the same randomness.
 struct Phase {
-  std::string loss;                 ///< An output of the model.
-  std::string weight;               ///< Another: what its mean is divided by. Only if `weighted`.
-  bool weighted = false;            ///< As LossOptions::weighted.
-  std::vector<std::string> params;  ///< As ParameterGroup::params.
+  std::string loss = {};                 ///< An output of the model.
+  std::string weight = {};               ///< Another: what its mean is divided by. Only if `weighted`.
+  bool weighted = false;                 ///< Whether the loss has a weight, as LossOptions::weighted.
+  std::vector<std::string> params = {};  ///< Parameters that the phase trains, as ParameterGroup::params.
   OptimizerKind optimizer = OptimizerKind::kSgd;
   std::vector<ParameterGroup> groups = {};
-  std::int64_t every = 1;  ///< It is behind every so many batches of an epoch that the phase has its turn.
-  std::string where;       ///< "s.yaml:12: train.phases.0.params", for messages.
+  std::int64_t every = 1;  ///< The phase has its turn after every so many batches of an epoch.
+  std::string where = {};  ///< "s.yaml:12: train.phases.0.params", for messages.
 };
 
 /// Saved values lie encoded until the backward reads them (MemoryPolicy::kCompress): gradients are off by a share of
 /// their scale, so that this is part of how a model is trained.
 struct Compression {
-  double sigma = 0.01;           ///< That share; 0: encoded values come back as they were.
+  double sigma = 0.01;           ///< The share of the scale; 0: encoded values come back as they were.
   std::int64_t interval = 1000;  ///< Steps between two times that a slot's bounds are found anew, at most.
 };
 
@@ -121,10 +121,10 @@ struct Recipe {
   Precision precision = Precision::kFloat32;  ///< float64 has no other.
   int batch_size = 1;
   int epochs = 1;
-  std::vector<MetricSpec> metrics;  ///< Besides the loss, which is always computed.
+  std::vector<MetricSpec> metrics = {};  ///< Metrics besides the loss, which is always computed.
   /// Loss::kModel: metrics over the outputs in `terms`, which follow the loss and its weight in Graph::outputs.
-  std::vector<NamedFormula> formulas;
-  std::vector<std::string> terms;
+  std::vector<NamedFormula> formulas = {};
+  std::vector<std::string> terms = {};
   /// None: one phase, of `loss`, `optimizer` and `groups`, which trains all parameters. Otherwise `loss` is kModel;
   /// each phase's loss, and its weight if it is weighted, stand in Graph::outputs, the first phase's before the terms,
   /// the others' behind them. Gradients are not accumulated then.

@@ -24,12 +24,12 @@ class SampleSource {
   SampleSource& operator=(const SampleSource&) = delete;
 
   [[nodiscard]] virtual std::int64_t size() const = 0;
-  /// Of a column, one of its arrays: elements of a sample, and their type.
+  /// Elements of a sample in a column (one of the arrays), and their type.
   [[nodiscard]] virtual std::int64_t stride(std::size_t column) const = 0;
   [[nodiscard]] virtual at::ScalarType type(std::size_t column) const = 0;
   /// The samples at `index` (int64, on the host), [n, ...] of every column, in memory of their own.
   [[nodiscard]] virtual std::vector<at::Tensor> rows(const at::Tensor& index) const = 0;
-  /// [N, ...]; undefined as long as some of them would have to be computed.
+  /// All samples of a column, [N, ...]; undefined as long as some of them would have to be computed.
   [[nodiscard]] virtual at::Tensor all(std::size_t column) const = 0;
 };
 
@@ -44,7 +44,7 @@ class SampleArray {
   SampleArray(const at::Tensor& stored, at::ScalarType type);
   /// `size` samples on the host, in memory or in a file.
   SampleArray(Field field, std::int64_t size, at::ScalarType type);
-  /// Those of a source, on the host.
+  /// The samples of a source's column, on the host.
   SampleArray(std::shared_ptr<const SampleSource> source, std::size_t column);
 
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -57,7 +57,7 @@ class SampleArray {
   [[nodiscard]] const at::Tensor& stored() const { return tensor_; }
   /// Whether no sample has to be computed any more.
   [[nodiscard]] bool at_hand() const { return source_ == nullptr || source_->all(column_).defined(); }
-  /// Whose column the array is; null: nobody computes it.
+  /// The source whose column the array is; null: it is not computed.
   [[nodiscard]] const SampleSource* source() const { return source_.get(); }
   [[nodiscard]] std::size_t column() const { return column_; }
   /// `rows` of stored(), as batches have them.
@@ -66,7 +66,7 @@ class SampleArray {
   [[nodiscard]] at::Tensor at(const at::Tensor& index) const;
   /// The samples [begin, end): a view, if the stored type is the type taken.
   [[nodiscard]] at::Tensor range(std::int64_t begin, std::int64_t end) const;
-  /// Copies them to `out` on the host: those of `order`, or, without one (nullptr), from `begin` on, `n` of them.
+  /// Copies `n` samples to `out` on the host: those of `order`, or, without one (nullptr), those from `begin` on.
   /// REQUIRES an array on the host.
   void copy(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const;
 
@@ -86,26 +86,26 @@ class SampleArray {
 
 /// Samples of a set, with what all slots compute alike of them.
 struct Samples {
-  std::vector<SampleArray> inputs;  ///< The order of the model's inputs, M samples each.
-  SampleArray target = {};          ///< M; none, if the model takes its labels as inputs.
-  at::Tensor order = {};            ///< The order in which samples are taken, int64; undefined: as they stand.
-  std::int64_t begin = 0;           ///< Of that order, these: [begin, end).
-  std::int64_t end = -1;            ///< -1: to its end.
+  std::vector<SampleArray> inputs = {};  ///< The order of the model's inputs, M samples each.
+  SampleArray target = {};               ///< M targets; none, if the model takes its labels as inputs.
+  at::Tensor order = {};                 ///< The order in which samples are taken, int64; undefined: as they stand.
+  std::int64_t begin = 0;                ///< The samples are those at [begin, end) of that order.
+  std::int64_t end = -1;                 ///< -1: to its end.
   /// Filled in by Array::prepare; a step that finds none computes it for itself.
   std::shared_ptr<const std::vector<c10::IValue>> shared = nullptr;
 
-  /// N.
+  /// The number of samples, N.
   [[nodiscard]] std::int64_t size() const;
   /// Whether no sample of any array has to be computed any more.
   [[nodiscard]] bool at_hand() const;
-  /// The same samples, in memory, each computed once however many slots take them. The bits of a batch are those that
+  /// These samples, in memory, each computed once however many slots take them. The bits of a batch are those that
   /// taking it slot by slot would give.
   [[nodiscard]] Samples taken() const;
   /// The samples of an input of a task's graph: the targets are its last.
   [[nodiscard]] const SampleArray& array(std::size_t input) const {
     return input < inputs.size() ? inputs[input] : target;
   }
-  /// Those samples of `all`, which is target or one of inputs: a view where they stand in order.
+  /// These samples of `all`, which is target or one of inputs: a view where they stand in order.
   [[nodiscard]] at::Tensor of(const SampleArray& all) const;
 };
 
@@ -116,9 +116,9 @@ struct Samples {
 
 /// Samples for one step of a chunk.
 struct Batch {
-  std::vector<Samples> parts;
+  std::vector<Samples> parts = {};
   std::vector<int> part_of = {};  ///< Which of `parts` each slot of the chunk takes; empty: all take the first.
-  bool last = false;              ///< Of its epoch: slots that accumulate gradients take a step.
+  bool last = false;              ///< Whether it is the epoch's last: slots that accumulate gradients take a step.
   std::int64_t place = 0;         ///< Batches of the epoch before it: phases have their turns by it.
   std::int64_t earlier = 0;       ///< Samples of the batch that other ranks have before these (BatchShare::first).
   bool counts = true;             ///< BatchShare::counts

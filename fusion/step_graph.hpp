@@ -48,10 +48,10 @@ class StepGraphBackend {
 
 /// How training steps of an array ran on a device.
 struct StepCounts {
-  std::int64_t captured = 0;  ///< Graphs that were made.
-  std::int64_t replayed = 0;  ///< Steps that were runs of a graph.
-  std::int64_t eager = 0;     ///< Steps op by op: warm-up steps, and all steps that cannot be captured.
-  std::string why_eager;      ///< Why no graph is made, or why the last capture failed; "" if neither applies.
+  std::int64_t captured = 0;   ///< Graphs that were made.
+  std::int64_t replayed = 0;   ///< Steps that were runs of a graph.
+  std::int64_t eager = 0;      ///< Steps op by op: warm-up steps, and all steps that cannot be captured.
+  std::string why_eager = {};  ///< Why no graph is made, or why the last capture failed; "" if neither applies.
 };
 
 }  // namespace hfta::fusion

@@ -16,24 +16,24 @@
 
 namespace hfta::trials {
 
-/// How the values of a configuration's repetitions become one value.
+/// The statistic that makes one value of the values of a configuration's repetitions.
 enum class Rank {
   kMean,
   kLower,   ///< The worse end of the mean's 95 % confidence interval.
-  kMedian,  ///< Of an even number: the mean of the two in the middle.
+  kMedian,  ///< The median; of an even number of values, the mean of the two in the middle.
 };
 /// "mean", "lower", "median".
 [[nodiscard]] const char* name_of(Rank rank);
-/// All of them, in the order of Rank.
+/// All names, in the order of Rank.
 [[nodiscard]] const std::vector<std::string>& rank_names();
-/// The first one for any other word.
+/// The rank of that name; kMean for any other word.
 [[nodiscard]] Rank rank_from(std::string_view name);
 
 /// The parameters that tell repetitions apart.
 inline constexpr const char* kRepeat = "repeat";
 inline constexpr const char* kFold = "fold";
 
-/// How often each configuration of a study is trained.
+/// The repetitions of each configuration of a study: `seeds` times `folds` trials.
 struct Repetitions {
   int seeds = 1;  ///< `repeat`: trials that differ in their seed alone.
   int folds = 1;  ///< Parts of the training data, each of which validates once.
@@ -53,20 +53,20 @@ struct Repetitions {
   [[nodiscard]] Space axes() const;
   /// A configuration's parameters with those of its repetition `index`: seed index / folds, fold index % folds.
   [[nodiscard]] Params params_of(const Params& configuration, int index) const;
-  /// Without `repeat` and `fold`.
+  /// A trial's parameters without `repeat` and `fold`.
   [[nodiscard]] Params configuration_of(const Params& trial) const;
 
   bool operator==(const Repetitions&) const = default;
 };
 
-inline constexpr double kConfidence = 0.95;  ///< Of every interval that is shown or ranked by.
+inline constexpr double kConfidence = 0.95;  ///< Confidence of every interval that is shown or ranked by.
 
-/// What several measurements of one quantity say of it.
+/// Summary statistics of several measurements of one quantity.
 struct Summary {
   int count = 0;
   double mean = 0;
   double deviation = 0;      ///< The sample's standard deviation, with n - 1; NaN for one value.
-  double low = 0, high = 0;  ///< Of the mean's interval by Student's t with n - 1 degrees; NaN for one value.
+  double low = 0, high = 0;  ///< The mean's interval by Student's t with n - 1 degrees of freedom; NaN for one value.
   double median = 0;
 };
 
@@ -74,15 +74,15 @@ struct Summary {
 /// distribution with the probability `confidence`, if the values are independent draws from it.
 [[nodiscard]] Summary summarize(std::vector<double> values, double confidence = kConfidence);
 
-/// The value of a configuration whose repetitions have these; a value that is not finite, as that of a trial that
-/// diverged, counts as infinitely bad. So a mean over it is not finite (the result is then NaN), and a median may be.
+/// The value of a configuration whose repetitions have these values. A value that is not finite (the trial diverged)
+/// counts as infinitely bad. So a mean over it is not finite (the result is then NaN), and a median may be.
 [[nodiscard]] double value_of(const std::vector<double>& values, Rank rank, Goal goal);
 
-/// A configuration of a study as its trials have come to be.
+/// A configuration of a study, with its trials so far.
 struct Configuration {
   int index = 0;
-  std::vector<const Trial*> trials;  ///< Its repetitions, in order of draw; the last ones may not be there yet.
-  double value = 0;                  ///< See value_of; NaN unless all are COMPLETE, but for failed ones.
+  std::vector<const Trial*> trials = {};  ///< Its repetitions, in order of draw; the last ones may not be there yet.
+  double value = 0;                       ///< See value_of; NaN unless all are COMPLETE, but for failed ones.
 };
 
 /// `drawn`: the study's trials in order of draw; they must outlive the result.
@@ -97,8 +97,8 @@ struct Configuration {
 [[nodiscard]] std::optional<double> best_value(const std::vector<const Trial*>& drawn, const Repetitions& repetitions,
                                                Goal goal);
 
-/// Trials by the order of their draws: `numbers` has each one's number. Numbers without a trial are left out, with all
-/// that follow.
+/// The trials in the order of their draws; `numbers` has the trial's number for each draw. The result ends before the
+/// first number that has no trial.
 [[nodiscard]] std::vector<const Trial*> in_order(const std::vector<Trial>& trials, const std::vector<int>& numbers);
 
 }  // namespace hfta::trials

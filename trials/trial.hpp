@@ -1,5 +1,5 @@
 #pragma once
-/// What a trial is: its parameters, its state and what was measured of it. Plain values, shared by search, storage and
+/// A trial: its parameters, its state and what was measured of it. Plain values, shared by search, storage and
 /// engine.
 
 #include <chrono>
@@ -28,36 +28,36 @@ using UtcTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::
 
 /// Every metric of one trial at the end of one of its epochs.
 struct EpochRecord {
-  int epoch = 0;                          ///< 1-based: epochs trained so far.
-  std::map<std::string, double> metrics;  ///< By name (train_loss, val_accuracy, ...); may hold NaN and infinities.
+  int epoch = 0;                               ///< 1-based: epochs trained so far.
+  std::map<std::string, double> metrics = {};  ///< Values by name (train_loss, ...); may hold NaN and infinities.
 };
 
 /// After `epoch` epochs the trial went on from a copy of trial `source`, as that stood then, with `params`.
 struct Copy {
   int epoch = 0;
-  int source = 0;  ///< A number.
-  Params params;
+  int source = 0;  ///< Number of the source trial.
+  Params params = {};
   bool operator==(const Copy&) const = default;
 };
 
 /// A trial and everything recorded of it.
 struct Trial {
-  int number = 0;            ///< Optuna's number: 0-based position in its study.
-  Params params;             ///< That it began with.
-  std::vector<Copy> copies;  ///< Ascending by epoch.
+  int number = 0;                 ///< Optuna's number: 0-based position in its study.
+  Params params = {};             ///< Parameters that it began with.
+  std::vector<Copy> copies = {};  ///< Ascending by epoch.
   State state = State::kRunning;
-  bool enqueued = false;        ///< Of ours: asked for by Optuna's enqueue_trial, not by the sampler.
-  std::optional<double> value;  ///< Of the study's first objective; absent while unknown and for FAIL.
-  std::vector<double> others;   ///< Of its other objectives, in order, where `value` is present.
-  std::string reason;           ///< Why it failed; empty otherwise.
-  /// Of ours, drawn by a method that learns: how many of the study's rounds were over when it was drawn.
-  std::optional<int> seen_rounds;
-  /// Of ours, in such a study: the round after which it ended, or before which, where it ended in no slot.
-  std::optional<int> ended_round;
-  std::vector<EpochRecord> epochs;             ///< Ascending by epoch.
-  std::map<std::string, double> test_metrics;  ///< test_*: only of the best trial of a finished study.
-  std::optional<UtcTime> started;
-  std::optional<UtcTime> completed;
+  bool enqueued = false;             ///< Taken from Optuna's queue (enqueue_trial), not drawn by the sampler.
+  std::optional<double> value = {};  ///< Value of the study's first objective; absent while unknown and for FAIL.
+  std::vector<double> others = {};   ///< Values of its other objectives, in order, where `value` is present.
+  std::string reason = {};           ///< Why it failed; empty otherwise.
+  /// Number of the study's rounds that were over when we drew it; set only if the method learns.
+  std::optional<int> seen_rounds = {};
+  /// Round after which it ended or, if it ended in no slot, before which; set only if we drew it and the method learns.
+  std::optional<int> ended_round = {};
+  std::vector<EpochRecord> epochs = {};             ///< Ascending by epoch.
+  std::map<std::string, double> test_metrics = {};  ///< test_*: only of the best trial of a finished study.
+  std::optional<UtcTime> started = {};
+  std::optional<UtcTime> completed = {};
 };
 
 /// Whether larger or smaller values of the metric are better.
@@ -65,11 +65,11 @@ enum class Goal { kMinimize, kMaximize };
 
 /// A metric that a study optimises.
 struct Objective {
-  std::string metric;  ///< Its recorded name: val_accuracy, ...
+  std::string metric = {};  ///< Its recorded name: val_accuracy, ...
   Goal goal = Goal::kMinimize;
   bool operator==(const Objective&) const = default;
 };
-/// At least one. Where there is one, trials are ordered by it; several order them only in part (trials/pareto.hpp).
+/// A study's objectives, at least one. One objective orders all trials, several only in part (trials/pareto.hpp).
 using Objectives = std::vector<Objective>;
 
 /// "RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING".

@@ -1,17 +1,18 @@
 #include "fusion/array.hpp"
 
-#include <ATen/Context.h>
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
+#include "fusion/array/checks.hpp"
+#include "fusion/array/libtorch_settings.hpp"
 #include "fusion/array/phase.hpp"
 #include "fusion/array/pipeline.hpp"
 #include "fusion/array/progress.hpp"
 #include "fusion/cpu/encode.hpp"
-#include "fusion/divided_batches.hpp"
 #include "fusion/executors/executors.hpp"
 #include "fusion/random/draws.hpp"
 #include "fusion/slots/slot_store.hpp"
@@ -24,52 +25,18 @@ struct Slot {
   bool occupied = false;
   SlotInit init;
   SlotProgress progress;
-  std::vector<double> hypers = {};  // Graph::hypers'
+  std::vector<double> hypers = {};  // values of Graph::hypers
 };
 
 int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
 
 const SlotHyper nobody;
 
-void check_divided(const Graph& model, const Recipe& recipe, const at::Device& device, const std::vector<int>& parts) {
-  if (!device.is_cpu()) {
-    throw Error(ErrorKind::kConfig, fmt::format("array: found ranks on {}, wanted them on CPUs", device.str()));
-  }
-  const std::int64_t batch = recipe.batch_size;
-  const std::string why = why_not_divided(model, recipe, parts, std::span(&batch, 1));
-  if (why.empty()) return;
-  throw Error(ErrorKind::kConfig,
-              fmt::format("array: its batches cannot be divided among {} ranks: {}", parts.size(), why));
-}
-
-void check_compression(const Recipe& recipe, const at::Device& device, const Collectives* group) {
-  if (!recipe.compression) return;
-  const char* const found = !device.is_cpu()                  ? "a GPU"
-                            : group != nullptr                ? "several ranks"
-                            : !recipe.phases.empty()          ? "phases"
-                            : recipe.dtype != DType::kFloat32 ? "float64"
-                                                              : nullptr;
-  if (found == nullptr) return;
-  throw Error(ErrorKind::kConfig,
-              fmt::format("array: found {}, with which values are not compressed, wanted one process on a CPU, one "
-                          "phase and float32",
-                          found));
-}
-
-// All numbers of `count` groups; those left out are the optimizer's.
-void complete(std::vector<OptimizerHyper>& groups, std::size_t count, const OptimizerHyper& optimizer) {
-  if (groups.size() > count) {
-    throw Error(ErrorKind::kInternal,
-                fmt::format("slot: found numbers of {} groups of parameters, wanted at most {}", groups.size(), count));
-  }
-  groups.resize(count, optimizer);
-}
-
 }  // namespace
 
 struct Array::Impl {
   Recipe recipe;
-  std::size_t model_hypers;  // of the graph's hypers, those before the loss's
+  std::size_t model_hypers;  // number of the graph's hypers before the loss's
   PhasesOfStep phases;
   Lowering lowering;
   int width;
@@ -80,18 +47,18 @@ struct Array::Impl {
   SlotStore store;
   std::vector<Slot> slots;
   std::vector<SlotRun> runs;    // by slot: memory for runs_of
-  std::vector<SlotStep> steps;  // [slots, groups of all phases]: the same
+  std::vector<SlotStep> steps;  // [slots, groups of all phases]: memory for runs_of
   std::vector<double> default_hypers;
-  std::int64_t earlier_shared_runs = 0;  // of executors before these
+  std::int64_t earlier_shared_runs = 0;  // shared runs of executors before these
   bool keep_gradients = false;
   Collectives* group;
-  std::vector<int> parts;  // of its ranks, where they divide batches
+  std::vector<int> parts;  // shares of its ranks, where they divide batches
 
   Impl(const Graph& g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
        const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks, std::vector<int> parts_of_ranks,
        Shares shares)
       : recipe(std::move(r)),
-        model_hypers(g.hypers.size()),
+        model_hypers((check_arguments(g, recipe, l, w, device), g.hypers.size())),
         phases(phases_of(g, recipe)),
         lowering(std::move(l)),
         width(w),
@@ -107,22 +74,10 @@ struct Array::Impl {
                        : std::vector<bool>()),
         group(ranks),
         parts(std::move(parts_of_ranks)) {
-    check_compression(recipe, device, group);
-    if (divides_batches()) {
-      if (parts.empty()) parts.assign(static_cast<std::size_t>(group->ranks()), 1);
-      check_divided(g, recipe, device, parts);
-    }
+    if (divides_batches() && parts.empty()) parts.assign(static_cast<std::size_t>(group->ranks()), 1);
+    check_recipe(g, recipe, device, group, divides_batches() ? std::span<const int>(parts) : std::span<const int>());
     for (const Hyper& hyper : graph().hypers) default_hypers.push_back(hyper.value);
-    if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
-      throw Error(ErrorKind::kConfig,
-                  fmt::format("precision: found {} with dtype float64, wanted float32", name_of(recipe.precision)));
-    }
-    if (!device.is_cpu()) {  // LibTorch keeps this for the whole process
-      at::globalContext().setDeterministicCuDNN(true);
-      at::globalContext().setBenchmarkCuDNN(false);
-      at::globalContext().setAllowTF32CuDNN(recipe.precision == Precision::kTf32);
-      at::globalContext().setAllowTF32CuBLAS(recipe.precision == Precision::kTf32);
-    }
+    set_libtorch(device, recipe.precision);
     for (std::size_t p = 0; p < phases.size(); ++p) {
       PhaseOfStep& phase = *phases[p];
       phase.training = specialized(phase.graph, Purpose::kTrainingTogether);
@@ -135,10 +90,11 @@ struct Array::Impl {
 
   [[nodiscard]] bool divides_batches() const { return group != nullptr && !pipeline; }
 
-  // The first phase's, whose weights, inputs and hypers are those of all.
+  // The first phase's graph, whose weights, inputs and hypers are those of all.
   [[nodiscard]] const Graph& graph() const { return phases.front()->graph; }
 
   void lower(const Lowering& wanted) {
+    check_lowering(wanted);
     std::vector<std::unique_ptr<Executor>> next;
     for (const auto& phase : phases) {
       next.push_back(make_executor(*phase->model, wanted));
@@ -179,8 +135,8 @@ struct Array::Impl {
   }
 
   std::span<Slot> slots_of(int chunk) {
-    if (chunk < 0 || chunk >= running().groups()) {
-      throw Error(ErrorKind::kInternal, fmt::format("chunk: found {}, wanted 0 to {}", chunk, running().groups() - 1));
+    if (chunk < 0 || chunk >= running().chunks()) {
+      throw Error(ErrorKind::kInternal, fmt::format("chunk: found {}, wanted 0 to {}", chunk, running().chunks() - 1));
     }
     return std::span(slots).subspan(static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk),
                                     static_cast<std::size_t>(lowering.chunk));
@@ -193,6 +149,7 @@ struct Array::Impl {
                                     [&](int part) { return part >= 0 && part < parts_here; });
     if (parts_here > 0 && parted && (batch.part_of.empty() || batch.part_of.size() >= slots_here) &&
         losses == phases.size() && (rates.empty() || rates.size() >= slots_here * all_groups())) {
+      for (const Samples& part : batch.parts) check_samples(part, graph());
       return;
     }
     throw Error(ErrorKind::kInternal,
@@ -202,7 +159,7 @@ struct Array::Impl {
                             slots_here * all_groups(), phases.size()));
   }
 
-  // Groups of parameters, with that of parameters in no group.
+  // Number of parameter groups, including that of parameters in no group.
   [[nodiscard]] std::size_t groups(std::size_t phase) const { return phases[phase]->recipe.groups.size() + 1; }
   [[nodiscard]] std::size_t groups_before(std::size_t phase) const {
     std::size_t count = 0;
@@ -217,7 +174,7 @@ struct Array::Impl {
     return !recipe.accumulates || last_batch || slot.progress.accumulated + 1 >= slot.init.hyper.accumulate;
   }
 
-  // `rates`: by group of the phase; none: 0. Writes to `own`, groups() of them.
+  // `rates`: by group of the phase; none: 0. Writes the steps of all groups() to `own`.
   [[nodiscard]] SlotRun run_of(const Slot& slot, std::size_t phase, std::span<const double> rates, bool last_batch,
                                std::span<SlotStep> own) const {
     const PhaseNumbers numbers = numbers_of_phase(slot.occupied ? slot.init.hyper : nobody, slot.occupied ? phase : 0);
@@ -247,39 +204,22 @@ struct Array::Impl {
     slot.progress.accumulated = stepped || !recipe.accumulates ? 0 : slot.progress.accumulated + 1;
   }
 
-  void check_clipping(const SlotHyper& hyper) const {
-    const bool clips = hyper.clip_norm || std::any_of(hyper.phases.begin(), hyper.phases.end(),
-                                                      [](const PhaseHyper& phase) { return phase.clip_norm; });
-    if (!clips || recipe.clips) return;
-    throw Error(ErrorKind::kInternal, "slot: found clip_norm, wanted none: its recipe says that no slot has one");
-  }
-
   [[nodiscard]] Slot occupied_by(const SlotInit& init, const SlotProgress& progress) const {
+    check_slot(init, recipe, model_hypers, graph().hypers.size() - model_hypers);
     Slot slot{true, init, progress, default_hypers};
-    const auto put = [&](const std::vector<double>& numbers, std::size_t first) {
-      if (first + numbers.size() > slot.hypers.size()) {
-        throw Error(ErrorKind::kInternal, fmt::format("slot: found {} numbers from {} on, wanted at most {}",
-                                                      numbers.size(), first, slot.hypers.size()));
-      }
-      std::copy(numbers.begin(), numbers.end(), slot.hypers.begin() + static_cast<std::ptrdiff_t>(first));
-    };
-    check_clipping(init.hyper);
-    put(init.hyper.graph, 0);
-    put(init.hyper.loss, model_hypers);
+    const SlotHyper& given = init.hyper;
+    std::copy(given.graph.begin(), given.graph.end(), slot.hypers.begin());
+    std::copy(given.loss.begin(), given.loss.end(), slot.hypers.begin() + static_cast<std::ptrdiff_t>(model_hypers));
     SlotHyper& hyper = slot.init.hyper;
-    if (hyper.phases.size() != recipe.phases.size()) {
-      throw Error(ErrorKind::kInternal, fmt::format("slot: found numbers of {} phases, wanted {}", hyper.phases.size(),
-                                                    recipe.phases.size()));
-    }
-    if (hyper.phases.empty()) complete(hyper.groups, recipe.groups.size(), hyper.optimizer);
+    if (hyper.phases.empty()) hyper.groups.resize(recipe.groups.size(), hyper.optimizer);
     for (std::size_t p = 0; p < hyper.phases.size(); ++p) {
-      complete(hyper.phases[p].groups, recipe.phases[p].groups.size(), hyper.phases[p].optimizer);
+      hyper.phases[p].groups.resize(recipe.phases[p].groups.size(), hyper.phases[p].optimizer);
     }
     slot.progress.later.resize(phases.size() - 1);
     return slot;
   }
 
-  // By slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
+  // The runs by slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
   std::span<SlotRun> runs_of(int chunk, std::size_t phase, std::span<const double> rates, bool last_batch) {
     const std::span<const Slot> members = slots_of(chunk);
     const auto first = static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk);
@@ -350,9 +290,30 @@ StateBytes Array::extract(int slot) const {
   return impl_->pipeline ? impl_->store.joined(of_all_ranks(*impl_->group, std::move(own))) : own;
 }
 
+std::vector<std::pair<std::string, at::Tensor>> Array::weights(int slot) const {
+  const Slot& s = impl_->slot(slot);
+  if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("weights: slot {} is empty", slot));
+  std::vector<std::pair<std::string, at::Tensor>> all;
+  for (std::size_t i = 0; i < impl_->graph().weights.size(); ++i) {
+    const Weight& weight = impl_->graph().weights[i];
+    at::Tensor own = impl_->store.weight(i);
+    const bool held = own.numel() > 0 || elements_of(weight.shape, 1) == 0;
+    if (!held) continue;
+    if (impl_->store.owned(i)) own = own.select(0, slot);
+    if (weight.padding) {
+      const double used = s.hypers[static_cast<std::size_t>(weight.padding->used.index)];
+      own = own.narrow(static_cast<std::int64_t>(weight.padding->dim), 0, static_cast<std::int64_t>(used));
+    }
+    own = own.detach().to(at::kCPU, own.scalar_type(), /*non_blocking=*/false, /*copy=*/true).contiguous();
+    all.emplace_back(weight.name, weight.pairs ? at::view_as_complex(own) : own);
+  }
+  return all;
+}
+
 void Array::clear(int slot) { impl_->slot(slot) = {}; }
 
 void Array::resize(int width) {
+  check_width(width);
   for (int b = width; b < impl_->width; ++b) {
     if (impl_->slot(b).occupied) throw Error(ErrorKind::kInternal, fmt::format("resize: slot {} is occupied", b));
   }
@@ -362,7 +323,7 @@ void Array::resize(int width) {
 
 void Array::lower(const Lowering& lowering) { impl_->lower(lowering); }
 
-int Array::chunks() const { return impl_->running().groups(); }
+int Array::chunks() const { return impl_->running().chunks(); }
 int Array::first_slot(int chunk) const { return chunk * impl_->lowering.chunk; }
 int Array::slots_per_chunk() const { return impl_->lowering.chunk; }
 
@@ -399,6 +360,7 @@ at::Tensor Array::predict(int chunk, const Samples& samples) {
 }
 
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
+  check_samples(samples, impl_->evaluation.graph);
   return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false));
 }
 

@@ -23,7 +23,7 @@ struct Group {
 std::vector<Group> groups_in(const std::vector<std::size_t>& order, const std::vector<std::int64_t>& classes,
                              const std::vector<std::int64_t>& ids) {
   std::vector<Group> groups;
-  std::map<std::int64_t, std::size_t> place;  // by id
+  std::map<std::int64_t, std::size_t> place;  // index into `groups` by id
   for (const std::size_t sample : order) {
     const auto [found, is_new] = place.emplace(ids[sample], groups.size());
     if (is_new) groups.emplace_back();
@@ -45,7 +45,7 @@ std::vector<int> deal_groups(const std::vector<Group>& groups, std::size_t size,
   std::vector<std::map<std::int64_t, double>> parts(static_cast<std::size_t>(count));
   std::vector<std::size_t> sizes(parts.size());
   for (const Group& group : groups) {
-    std::vector<std::pair<double, std::size_t>> has;  // of what the group brings, and samples, by part
+    std::vector<std::pair<double, std::size_t>> has;  // by part: its share of what the group brings, and its samples
     for (std::map<std::int64_t, double>& part : parts) {
       double sum = 0;
       for (const auto& [label, samples] : group.by_class) {
@@ -96,6 +96,10 @@ std::vector<int> deal_folds(std::int64_t size, int count, const std::vector<std:
 
 Splits split_fold(const Dataset& data, const FoldSource& source, const std::vector<std::int64_t>& groups,
                   std::uint64_t seed, const std::string& place) {
+  if (source.count < 2 || source.fold < 0 || source.fold >= source.count) {
+    fail_at(place, fmt::format("folds: found fold {} of {}, wanted one of 0 to {} of at least 2", source.fold,
+                               source.count, source.count - 1));
+  }
   if (data.overlap > 0) {
     fail_at(place,
             "folds: found windows over one sequence, which have numbers in common; wanted data.validation, which "

@@ -10,13 +10,23 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "fusion/phases.hpp"
+#include "fusion/training/epoch_run.hpp"
 
 namespace hfta::fusion {
+
 Epochs::Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation)
-    : recipe_(recipe), options_(options), sets_{{&train, validation}} {}
+    : recipe_(recipe), options_(options), sets_{{&train, validation}} {
+  if (recipe_.batch_size >= 1) return;
+  throw Error(ErrorKind::kConfig, fmt::format("epochs: batch_size: found {}, wanted at least 1", recipe_.batch_size));
+}
 
 int Epochs::add(const DeviceData& train, const DeviceData* validation) {
+  if (train.size != this->train().size || (validation != nullptr) != validates()) {
+    throw Error(
+        ErrorKind::kInternal,
+        fmt::format("epochs: further data: found {} training samples {} validation data, wanted {} {}", train.size,
+                    validation != nullptr ? "with" : "without", this->train().size, validates() ? "with" : "without"));
+  }
   sets_.push_back({&train, validation});
   return static_cast<int>(sets_.size()) - 1;
 }
@@ -62,196 +72,14 @@ Samples Epochs::samples_in(const OrderKey& key, const at::Tensor& order) const {
   return {data.inputs, data.target, order, 0, 0};
 }
 
-// The rest of one chunk's epoch, step by step. Its slots may be at different places: those that are ahead wait outside
-// the array until the others have come to them.
-class Epochs::Run {
- public:
-  Run(const Epochs& epochs, Array& array, const Orders& orders, int chunk)
-      : epochs_(epochs),
-        array_(array),
-        orders_(orders),
-        chunk_(chunk),
-        first_(array.first_slot(chunk)),
-        at_(epochs.steps_per_epoch()) {
-    const int end = std::min(first_ + array.slots_per_chunk(), array.width());
-    for (int b = first_; b < end; ++b) {
-      if (array.occupied(b)) at_ = std::min(at_, array.progress(b).epoch_step);
-    }
-    for (int b = first_; b < end; ++b) {
-      if (array.occupied(b) && array.progress(b).epoch_step > at_) take_out(b);
-    }
-    losses_ = array.fresh_losses(chunk);
-    rates_.resize(static_cast<std::size_t>(array.slots_per_chunk()) * static_cast<std::size_t>(array.rates_per_slot()),
-                  0.0);
-    meet();
-  }
-
-  /// Steps of the epoch that are done.
-  [[nodiscard]] std::int64_t at() const { return at_; }
-  [[nodiscard]] bool uses(const OrderKey& key) const {
-    return std::find(part_keys_.begin(), part_keys_.end(), key) != part_keys_.end();
-  }
-
-  /// `prepared`: the step's samples by order, if they were prepared for all slots.
-  void step(const Prepared* prepared) {
-    set_rates();
-    const BatchShare share = epochs_.share_of(array_, at_);
-    for (std::size_t p = 0; p < batch_.parts.size(); ++p) {
-      if (prepared != nullptr) {
-        batch_.parts[p] = prepared->at(part_keys_[p]);
-        continue;
-      }
-      batch_.parts[p].begin = share.begin;
-      batch_.parts[p].end = share.end;
-    }
-    batch_.earlier = share.first;
-    batch_.counts = share.counts;
-    batch_.last = at_ + 1 == epochs_.steps_per_epoch();
-    batch_.place = at_;
-    array_.step(chunk_, batch_, rates_, losses_);
-    ++at_;
-    if (!ahead_.empty()) meet();
-  }
-
-  /// All slots are in the array again, and know how far they are.
-  void pause() {
-    const std::vector<at::Tensor> sums = on_host();
-    for (const int b : occupied_) {
-      std::vector<double> own;
-      for (const at::Tensor& of_phase : sums) {
-        for (const std::int64_t row : {0, 1}) own.push_back(sum_of(of_phase, row, b));
-      }
-      array_.pause_epoch(b, at_, own);
-    }
-    for (const Ahead& other : ahead_) array_.insert(other.slot, other.init, other.state);
-    ahead_.clear();
-  }
-
-  std::vector<EpochResult> finish() {
-    array_.finish_epoch(chunk_);
-    const std::vector<at::Tensor> sums = on_host();
-    const auto mean = [&](std::size_t phase, int b) { return sum_of(sums[phase], 0, b) / sum_of(sums[phase], 1, b); };
-    std::vector<EpochResult> results;
-    for (const int b : occupied_) {
-      results.push_back({b, array_.progress(b).epoch, {{"train_loss", mean(0, b)}}});
-      const std::vector<Phase>& phases = epochs_.recipe_.phases;
-      for (std::size_t p = 0; p < phases.size(); ++p) results.back().metrics["train_" + phases[p].loss] = mean(p, b);
-    }
-    return results;
-  }
-
- private:
-  struct Ahead {
-    int slot;
-    std::int64_t place;
-    SlotInit init;
-    StateBytes state;
-  };
-
-  // REQUIRES step > 0.
-  [[nodiscard]] double samples_before(std::int64_t step) const {
-    return static_cast<double>(epochs_.range_of(step - 1).second);
-  }
-
-  [[nodiscard]] std::vector<at::Tensor> on_host() const {
-    std::vector<at::Tensor> sums;
-    for (const at::Tensor& losses : losses_) sums.push_back(losses.cpu());
-    return sums;
-  }
-
-  // `sums`: of a phase, on the host.
-  [[nodiscard]] double sum_of(const at::Tensor& sums, std::int64_t row, int slot) const {
-    return sums.const_data_ptr<double>()[row * sums.size(1) + slot - first_];
-  }
-
-  void take_out(int slot) {
-    ahead_.push_back({slot, array_.progress(slot).epoch_step, array_.init_of(slot), array_.extract(slot)});
-    array_.clear(slot);
-  }
-
-  // Slots that were ahead, and are here now, come back in.
-  void meet() {
-    std::erase_if(ahead_, [&](const Ahead& other) {
-      if (other.place != at_) return false;
-      array_.insert(other.slot, other.init, other.state);
-      return true;
-    });
-    std::vector<int> before = std::exchange(occupied_, {});
-    const int end = std::min(first_ + array_.slots_per_chunk(), array_.width());
-    for (int b = first_; b < end; ++b) {
-      if (!array_.occupied(b)) continue;
-      occupied_.push_back(b);
-      if (at_ > 0 && std::find(before.begin(), before.end(), b) == before.end()) take_sums(b);
-    }
-    deal_samples();
-  }
-
-  // The sums that the slot was paused with.
-  void take_sums(int slot) {
-    const SlotProgress progress = array_.progress(slot);
-    const auto put = [&](std::size_t phase, double loss, double weight) {
-      losses_[phase].select(1, slot - first_).select(0, 0).fill_(loss);
-      losses_[phase].select(1, slot - first_).select(0, 1).fill_(weight);
-    };
-    const bool unknown = std::isnan(progress.epoch_weight);
-    put(0, progress.epoch_loss, unknown ? samples_before(at_) : progress.epoch_weight);
-    for (std::size_t p = 0; p < progress.later.size(); ++p) {
-      put(p + 1, progress.later[p].epoch_loss, progress.later[p].epoch_weight);
-    }
-  }
-
-  // Slots at one epoch share a part of the batch; empty ones look at what the first occupied one sees.
-  void deal_samples() {
-    batch_ = {};
-    part_keys_.clear();
-    for (int b = first_; b < first_ + array_.slots_per_chunk(); ++b) {
-      const bool here = b < array_.width() && array_.occupied(b);
-      const OrderKey key = epochs_.order_key(array_, here ? b : occupied_.front());
-      const auto known = std::find(part_keys_.begin(), part_keys_.end(), key);
-      batch_.part_of.push_back(static_cast<int>(known - part_keys_.begin()));
-      if (known != part_keys_.end()) continue;
-      part_keys_.push_back(key);
-      batch_.parts.push_back(epochs_.samples_in(key, orders_.at(key)));
-    }
-  }
-
-  void set_rates() {
-    const auto duration = static_cast<double>(epochs_.recipe_.epochs);
-    for (const int b : occupied_) {
-      const SlotHyper& hyper = array_.init_of(b).hyper;
-      const bool per_step = hyper.schedule.per_step;
-      const SlotProgress progress = array_.progress(b);
-      double* to = rates_.data() + static_cast<std::ptrdiff_t>(b - first_) * array_.rates_per_slot();
-      for (std::size_t p = 0; p < phase_count(epochs_.recipe_); ++p) {
-        const auto steps = static_cast<double>(epochs_.updates_per_epoch(hyper, p));
-        const auto taken = static_cast<double>(p == 0 ? progress.step : progress.later[p - 1].step);
-        const auto rate = [&](const OptimizerHyper& numbers) {
-          return learning_rate(hyper.schedule, numbers.lr, per_step ? taken : progress.epoch,
-                               per_step ? duration * steps : duration);
-        };
-        const PhaseNumbers numbers = numbers_of_phase(hyper, p);
-        *to++ = rate(numbers.optimizer);
-        for (const OptimizerHyper& group : numbers.groups) *to++ = rate(group);
-      }
-    }
-  }
-
-  const Epochs& epochs_;
-  Array& array_;
-  const Orders& orders_;
-  int chunk_, first_;
-  std::int64_t at_;
-  std::vector<int> occupied_;
-  std::vector<Ahead> ahead_;
-  Batch batch_;
-  std::vector<OrderKey> part_keys_;  // of batch_.parts
-  std::vector<double> rates_;        // Array::step
-  std::vector<at::Tensor> losses_;   // by phase: sums over the epoch's batches so far, [2, c], as Array::step adds them
-};
-
-void Epochs::check_places(const Array& array) const {
+void Epochs::check_slots(const Array& array) const {
   for (int b = 0; b < array.width(); ++b) {
-    const std::int64_t place = array.occupied(b) ? array.progress(b).epoch_step : 0;
+    if (!array.occupied(b)) continue;
+    if (const int data = array.init_of(b).data; data >= std::ssize(sets_)) {
+      throw Error(ErrorKind::kInternal,
+                  fmt::format("slot {}: data: found {}, wanted 0 to {}", b, data, sets_.size() - 1));
+    }
+    const std::int64_t place = array.progress(b).epoch_step;
     if (place <= steps_per_epoch()) continue;
     throw Error(ErrorKind::kStorage, fmt::format("slot state: metadata 'epoch_step': found {}, wanted at most {}",
                                                  place, steps_per_epoch()));
@@ -272,7 +100,7 @@ bool asked_anywhere(const Array& array, const Pause& pause) {
   return asked != std::byte{0};
 }
 
-// The same of one chunk, beside others: in a pipeline each is at a step of its own. What rank 0 says goes from rank to
+// asked_anywhere() for one chunk: in a pipeline each chunk is at a step of its own. Rank 0's answer goes from rank to
 // rank, as the gradients of the step before did.
 bool asked_for_chunk(const Array& array, int chunk, const Pause& pause) {
   Collectives* const group = array.group();
@@ -290,7 +118,7 @@ bool asked_for_chunk(const Array& array, int chunk, const Pause& pause) {
 }  // namespace
 
 std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& pause) const {
-  check_places(array);
+  check_slots(array);
   const Orders orders = orders_for(array);
   std::atomic<bool> paused = false;
   const Pause once = [&] {

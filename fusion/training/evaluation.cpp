@@ -1,8 +1,10 @@
 // Evaluation over whole sets: Epochs' other half.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/training/evaluation_sums.hpp"
 
@@ -30,7 +32,7 @@ std::int64_t Epochs::filled_up(std::int64_t n) const {
   return n;
 }
 
-// In order; the last one is filled up with its last sample where the graph does not take so few.
+// Batches in order; the last one is filled up with its last sample where the graph does not take so few.
 std::vector<Epochs::EvaluationBatch> Epochs::evaluation_batches(const DeviceData& data) const {
   std::vector<EvaluationBatch> all;
   for (std::int64_t begin = 0; begin < data.size; begin += evaluation_batch()) {
@@ -86,6 +88,7 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
 
 std::map<std::string, double> Epochs::evaluate(Array& array, int slot, const DeviceData& data,
                                                const std::string& prefix) const {
+  if (!array.occupied(slot)) throw Error(ErrorKind::kInternal, fmt::format("evaluate: slot {} is empty", slot));
   const int chunk = slot / array.slots_per_chunk();
   const auto all = evaluate_chunks(array, data, [&](int k) { return k == chunk; });
   std::map<std::string, double> metrics;

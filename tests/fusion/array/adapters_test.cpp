@@ -135,4 +135,30 @@ TEST_CASE("a slot that uses more than there is is refused", "[adapters]") {
   }
 }
 
+TEST_CASE("a slot's weights are its state dict: of its own rank, with the frozen base, as copies") {
+  const Model model = adapted(OptimizerKind::kAdamW, kLargest);
+  for (const int chunk : {1, 3}) {
+    Array array(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
+    for (int b = 0; b < 3; ++b) array.admit(b, slot(model, b));
+    step_all(array, model.batch);
+    for (int b = 0; b < 3; ++b) {
+      const Tensors saved = tensors_of(array.extract(b));
+      const auto weights = array.weights(b);
+      REQUIRE(weights.size() == array.weights(0).size());
+      std::size_t owned = 0;
+      for (const auto& [name, tensor] : weights) {
+        INFO(name << ", slot " << b << ", chunk " << chunk);
+        const auto own = saved.find(name);
+        owned += own != saved.end() ? 1 : 0;
+        if (own != saved.end()) CHECK(at::equal(tensor, used(name, own->second, kRanks[static_cast<std::size_t>(b)])));
+      }
+      CHECK(owned > 0);
+      CHECK(owned < weights.size());  // slots share the base
+      weights.front().second.zero_();
+      CHECK(array.weights(b).front().second.count_nonzero().item<std::int64_t>() > 0);
+    }
+    CHECK_THROWS_WITH(array.weights(3), Catch::Contains("slot 3 is empty"));
+  }
+}
+
 }  // namespace hfta::fusion::testing

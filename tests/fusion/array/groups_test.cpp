@@ -132,7 +132,7 @@ TEST_CASE("more groups' numbers than there are groups are refused") {
   Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
   SlotInit init = trial(model, 0);
   init.hyper.groups.resize(3);
-  CHECK_THROWS_WITH(array.admit(0, init), Catch::Contains("found numbers of 3 groups of parameters, wanted at most 2"));
+  CHECK_THROWS_WITH(array.admit(0, init), Catch::Contains("groups of parameters: found 3, wanted at most 2"));
 }
 
 }  // namespace hfta::fusion::testing

@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "fusion/array/libtorch_settings.hpp"
 #include "fusion/capture/step_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "fusion/data/safetensors.hpp"
@@ -123,8 +124,9 @@ TEST_CASE("an array on a GPU does the same again, bit for bit", "[gpu]") {
 TEST_CASE("whoever trains beside a CPU asks LibTorch for kernels that repeat themselves") {
   at::globalContext().setDeterministicCuDNN(false);
   at::globalContext().setBenchmarkCuDNN(true);
-  const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
-  CHECK_THROWS(Array(model.graph, model.recipe, chunked(1), 1, 5, at::kMeta));  // it has no streams
+  set_libtorch(at::kCPU, Precision::kFloat32);
+  CHECK_FALSE(at::globalContext().deterministicCuDNN());
+  set_libtorch(at::Device(at::kCUDA, 0), Precision::kFloat32);
   CHECK(at::globalContext().deterministicCuDNN());
   CHECK_FALSE(at::globalContext().benchmarkCuDNN());
 }
