@@ -213,7 +213,7 @@ std::vector<Folder::Entry> Folder::entries() const {
 std::string Folder::move(const std::string& name, const Folder& to) const {
   constexpr int kMostNames = 1000;
   for (int i = 1; i <= kMostNames; ++i) {
-    const std::string wanted = i == 1 ? name : fmt::format("{}.{}", name, i);
+    std::string wanted = i == 1 ? name : fmt::format("{}.{}", name, i);
     struct stat taken {};
     if (::fstatat(to.descriptor_.get(), wanted.c_str(), &taken, AT_SYMLINK_NOFOLLOW) == 0) continue;
     const auto call = [&] { return ::renameat(descriptor_.get(), name.c_str(), to.descriptor_.get(), wanted.c_str()); };

@@ -25,7 +25,7 @@ std::vector<std::string> input_names(const fusion::Graph& graph) {
 
 std::vector<std::string> in_input_order(const TaskSpec& spec, const fusion::Graph& graph) {
   const std::vector<std::string>& x = spec.data.x;
-  const std::vector<std::string> names = input_names(graph);
+  std::vector<std::string> names = input_names(graph);
   if (x.size() != names.size()) return x;  // check_task complains
   if (std::multiset<std::string>(x.begin(), x.end()) == std::multiset<std::string>(names.begin(), names.end())) {
     return names;

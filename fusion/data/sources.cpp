@@ -133,7 +133,7 @@ std::shared_ptr<const ByteSource> DataFiles::open_joined(const std::vector<std::
     if (!std::filesystem::exists(path, error)) fail_at(place, "found no file '" + printable(path.string()) + "'");
     parts.push_back(std::make_shared<FileSource>(path, place));
   }
-  const auto all = parts.size() == 1 ? parts.front() : std::make_shared<const JoinedSource>(std::move(parts));
+  auto all = parts.size() == 1 ? parts.front() : std::make_shared<const JoinedSource>(std::move(parts));
   if (!loads(all->size())) return all;
   auto loaded = std::make_shared<MemorySource>(all->size());
   all->read(0, loaded->bytes());
