@@ -2,8 +2,6 @@
 /// Puts trials into slots: which partition a device works on, how wide, and who comes next when a slot falls empty.
 
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,11 +10,16 @@
 
 #include "base/clock.hpp"
 #include "engine/driver/checkpoint_manager.hpp"
-#include "engine/driver/epoch_times.hpp"
+#include "engine/driver/device_arrays.hpp"
+#include "engine/driver/device_times.hpp"
 #include "engine/driver/lending.hpp"
 #include "engine/driver/open_array.hpp"
+#include "engine/driver/partition_choice.hpp"
 #include "engine/driver/queue.hpp"
+#include "engine/driver/sharing.hpp"
+#include "engine/driver/slot_draws.hpp"
 #include "engine/driver/trial_table.hpp"
+#include "engine/driver/width_limits.hpp"
 #include "storage/store.hpp"
 
 namespace hfta::engine {
@@ -28,9 +31,7 @@ class ArrayScheduler {
  public:
   /// The calls that the scheduler makes on the driver.
   struct Calls {
-    /// Plans at most that many more trials and puts them in the queue; false: there are none. `like`: a draw; one
-    /// configuration is planned, of that draw's partition if possible.
-    std::function<bool(int most, std::optional<int> like)> draw;
+    SlotDraws::Draw draw;
     std::function<bool(int draw)>
         enter;  ///< Adds the trials up to `draw` to the store; false: not now, as it is locked or a stop is requested.
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
@@ -45,8 +46,10 @@ class ArrayScheduler {
   };
 
   /// `trainers`: one per device, not owned. `first_array`: the study's arrays so far.
-  ArrayScheduler(std::vector<Trainer*> trainers, const Options& options, int first_array, TrialTable& table,
+  ArrayScheduler(const std::vector<Trainer*>& trainers, const Options& options, int first_array, TrialTable& table,
                  ReadyQueue& queue, CheckpointManager& checkpoints, const Clock& clock, Calls calls);
+  ArrayScheduler(const ArrayScheduler&) = delete;
+  ArrayScheduler& operator=(const ArrayScheduler&) = delete;
 
   /// Opens the array `id` on the device as an earlier run left it, with its trials in the slots they had: (slot, draw).
   /// A width may affect the last bits of a sum, so a resumed run keeps the width of the stopped run. If the array may
@@ -59,7 +62,7 @@ class ArrayScheduler {
   double timed(std::size_t device, double seconds, bool ended);
   /// How a device that is not idle takes part in lending: what its array still has to train until the next decisions
   /// on its trials. `cost`: seconds that a change of its threads took; 0: there was none yet.
-  [[nodiscard]] LendingDevice borrower(std::size_t device, double cost);
+  [[nodiscard]] LendingDevice borrower(std::size_t device, double cost) const;
   /// Makes the device give up trials, between its rounds, if the devices of its array's partition would be done clearly
   /// sooner with the trials divided otherwise: those that it has too many, which prepare() of the other devices takes.
   /// Does nothing while trials wait for slots, or while more are to be drawn.
@@ -76,31 +79,9 @@ class ArrayScheduler {
   void run_out_of_memory(std::size_t device, const std::string& what);
 
   /// The array of each device, null where none is open.
-  [[nodiscard]] const std::vector<std::unique_ptr<OpenArray>>& arrays() const { return arrays_; }
+  [[nodiscard]] const DeviceArrays::Arrays& arrays() const { return devices_.all(); }
 
  private:
-  /// The part of an epoch that a device has trained.
-  struct EpochPart {
-    double seconds = 0;
-    double lent = 0;  ///< Seconds of these in which it had lent threads.
-  };
-  /// A partition's trials as they are divided among the devices that may train them.
-  struct Sharing {
-    std::vector<std::size_t> devices;
-    std::vector<int> rooms;     ///< The most slots that each may have.
-    std::vector<int> occupied;  ///< The slots that each has now.
-    std::vector<SlotTimes> times;
-    std::vector<int> division;  ///< The slots that each is to have.
-    /// The slots that one of them is to have.
-    [[nodiscard]] int share_of(std::size_t device) const;
-  };
-  [[nodiscard]] std::optional<Sharing> sharing(std::size_t device, const std::string& partition, int draw);
-  [[nodiscard]] std::vector<std::size_t> devices_for(std::size_t device, const std::string& partition) const;
-  [[nodiscard]] std::optional<int> share_of(std::size_t device, const std::string& partition, int draw);
-  [[nodiscard]] bool takes_part(std::size_t device, const std::string& partition);
-  [[nodiscard]] bool worth_moving(const Sharing& all, const OpenArray& array);
-  [[nodiscard]] int epochs_to_do(const OpenArray& array);
-  void give_up(std::size_t device, int count);
   void fill(std::size_t device, WriteBatch& batch);
   void seat(OpenArray& array, int slot, int draw);
   [[nodiscard]] std::optional<std::string> partition_to_open(std::size_t device);
@@ -108,42 +89,26 @@ class ArrayScheduler {
   [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& batch);
   void fit(std::size_t device, WriteBatch& batch);
   void leave(std::size_t device);
+  void give_up(std::size_t device, int count);
   void put_back(OpenArray& array, int draw);
   void halve(std::size_t device, int draw, int width, const std::string& what);
-  void draw_for(std::size_t device);
-  void plan_ahead();
-  [[nodiscard]] std::string choose_partition(std::size_t device) const;
-  [[nodiscard]] bool keeps_busy(std::size_t device, int slots) const;
-  [[nodiscard]] bool is_for_another(std::size_t device) const;
-  [[nodiscard]] int ahead() const;
-  [[nodiscard]] bool draws_join() const;
-  [[nodiscard]] int drawn_before_round() const;
-  [[nodiscard]] std::optional<std::string> fuller_elsewhere(std::size_t device);
-  void give_way(std::size_t device);
-  [[nodiscard]] std::optional<std::string> overtaken() const;
-  [[nodiscard]] bool worth_leaving(const OpenArray& array) const;
-  [[nodiscard]] int parts_for(const std::string& partition) const;
-  [[nodiscard]] int limit(std::size_t device, const std::string& partition, int draw);
   [[nodiscard]] double expected_epochs(const std::string& partition) const;
 
-  std::vector<Trainer*> trainers_;
-  std::vector<DeviceFacts> facts_;
-  EpochTimes times_;
-  LentEpochs lent_epochs_;
-  std::vector<EpochPart> parts_;         ///< The epoch at hand up to its last pause, by device.
-  std::vector<double> opening_seconds_;  ///< Seconds that opening an array took last, by device.
-  std::vector<std::unique_ptr<OpenArray>> arrays_;
-  std::map<std::pair<std::size_t, std::string>, int> limits_;
-  std::set<int> alone_;  ///< Draws that ran out of memory once with no other trial beside them.
-  Options options_;
-  int next_array_;
-  int rounds_ = 0;   ///< Rounds of the study that are over.
-  int widest_ = 16;  ///< Widest limit met; how far draws run ahead follows from it.
   TrialTable& table_;
   ReadyQueue& queue_;
   CheckpointManager& checkpoints_;
   const Clock& clock_;
   Calls calls_;
+  Options options_;
+  int next_array_;
+  std::set<int> alone_;  ///< Draws that ran out of memory once with no other trial beside them.
+  DeviceArrays devices_;
+  DeviceTimes times_;
+  WidthLimits limits_;
+  // What follows asks what is above, and keeps no trial.
+  Sharing sharing_;
+  PartitionChoice choice_;
+  SlotDraws draws_;
 };
 
 }  // namespace hfta::engine

@@ -13,7 +13,7 @@ namespace hfta::engine {
 struct Used {
   double seconds = 0;
   std::int64_t epochs = 0;     ///< Trial-epochs.
-  std::optional<double> best;  ///< See TrialTable::best_value().
+  std::optional<double> best;  ///< See Standings::best_value().
 };
 
 /// Whether the study has a budget or a target that may end it.

@@ -4,19 +4,15 @@
 #include <exception>
 #include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/error.hpp"
+#include "engine/driver/best_tester.hpp"
 #include "engine/driver/driver_impl.hpp"
-#include "engine/driver/left_arrays.hpp"
 #include "engine/driver/study.hpp"
 
 namespace hfta::engine {
 namespace {
-
-using search::Decision;
-using trials::State;
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
   std::optional<storage::StudyRecord> record = store.find(name);
@@ -70,19 +66,22 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
                     writer.add(std::exchange(batch, {}));
                     writer.flush();
                   }),
+      numbering(table, writer, clock, all.stop, batch, [this] { return can_train(); }),
       array_scheduler(all.trainers, {config.width, config.refill}, next_array(all.store, config.study), table, queue,
                       checkpoints, clock,
                       {[this](int most, std::optional<int> like) { return draw(most, like); },
-                       [this](int draw) { return enter(draw); },
+                       [this](int draw) { return numbering.enter(draw); },
                        [this](int draw, const std::string& reason) { give_up(draw, reason); },
                        [this](const std::string& line) { batch.events.emplace_back(Note{line}); },
                        [this] { return halted(); }, [this] { start_ready(); }}),
+      saver(table, checkpoints, writer, array_scheduler.arrays(), clock, all.state_memory, batch),
+      catching_up(table, checkpoints, queue, saver),
       devices(all.trainers.size()),
+      thread_changes(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
       round(first_round),
       told_round(first_round),
-      began(all.clock.seconds()),
-      spent_before(study.progress.seconds) {}
+      budget(config, clock, study.progress.seconds) {}
 
 // Busy devices use objects that are about to be destroyed.
 Driver::Impl::~Impl() {
@@ -94,12 +93,12 @@ Outcome Driver::Impl::run() {
   go_on();
   rate.add(dependencies.clock.seconds(), table.epochs());
   for (;;) {
-    if (catching_up() && laggards.empty()) end_catching_up();
-    see_whether_it_ends();
+    if (catching_up.active() && catching_up.done()) end_catching_up();
+    budget.look(table, catching_up.active());
     if (!halted()) {
-      if (!catching_up()) take_enqueued();
+      if (!catching_up.active()) take_enqueued();
       launch();
-      enter_ahead();
+      numbering.enter_ahead(rate.rate());
     }
     flush_batch();
     if (!any_busy()) break;
@@ -107,11 +106,11 @@ Outcome Driver::Impl::run() {
   }
   end();
   Outcome outcome;
-  outcome.stopped_by = table.finished() || has_ended ? 0 : dependencies.stop.load();
-  outcome.ended_by = ended_by;
+  outcome.stopped_by = table.finished() || budget.ended() ? 0 : dependencies.stop.load();
+  outcome.ended_by = budget.why();
   outcome.any_complete = !table.best_trials().empty();
   outcome.rounds = round - first_round;
-  outcome.seconds = dependencies.clock.seconds() - began;
+  outcome.seconds = budget.elapsed();
   return outcome;
 }
 
@@ -123,99 +122,26 @@ void Driver::Impl::end() {
   } else {
     std::vector<std::size_t> all(devices.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    save(all);
-    if (has_ended) test_best();
+    saver.save(all);
+    if (budget.ended()) test_best();
   }
-  batch.changes.progress = storage::Progress{spent(), ended_by};
+  batch.changes.progress = storage::Progress{budget.spent(), budget.why()};
   writer.add(std::exchange(batch, {}));
   writer.flush();
 }
 
-// Loads the study from the store into this run.
-void Driver::Impl::go_on() {
-  table.restore(dependencies.store);
-  for (int draw = 0; draw < table.drawn(); ++draw) {
-    if (is_whole(draw)) table.assign(draw, config.partition(table.params(draw)));
-  }
-  checkpoints.begin(table);
-  (void)copy_trials(table.take_copies_due(), nullptr);
-  recall();
-  std::vector<std::string> labels;
-  for (const Trainer* trainer : dependencies.trainers) labels.push_back(trainer->device_facts().name);
-  left = arrays_left(dependencies.store, config.study, table, labels);
-  if (!table.learns() || !begin_catching_up()) reopen_arrays();
-}
-
-// Opens arrays as the stopped run left them; every other trial goes to the queue.
-void Driver::Impl::reopen_arrays() {
-  std::set<int> seated;
-  for (LeftArray& array : left) {
-    // Only a trial that resumes exactly where it stopped keeps its slot; the others have to catch up first.
-    std::erase_if(array.trials, [&](const std::pair<int, int>& place) {
-      TrialRecord& entry = table.entry(place.second);
-      if (entry.phase != Phase::kReady || entry.decision != Decision::kContinue) return true;
-      if (!entry.failure.empty()) return true;
-      if (entry.partition != array.partition) return true;  // it goes on from a copy
-      table.rest(place.second, Phase::kReady, checkpoints.restore(entry, table.trial(place.second).number));
-      return !entry.state || entry.trained != entry.recorded;
-    });
-    for (const auto& [slot, draw] : array.trials) seated.insert(draw);
-  }
-  for (int draw = 0; draw < table.drawn(); ++draw) {
-    const TrialRecord& entry = table.entry(draw);
-    if (entry.phase != Phase::kDone && !entry.failure.empty()) {
-      finish(draw, State::kFail, entry.failure);
-      continue;
-    }
-    if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
-    if (is_hopeless(draw)) {
-      give_up(draw, table.trial(table.repetitions().first_of(draw)).reason);
-    } else if (entry.decision == Decision::kContinue) {
-      queue.push(draw);
-    } else {
-      finish(draw, entry.decision == Decision::kComplete ? State::kComplete : State::kPruned, "");
-    }
-  }
-  const std::vector<LeftArray> arrays = std::exchange(left, {});
-  if (halted()) return;
-  for (const LeftArray& array : arrays) {
-    try {
-      array_scheduler.reopen(array.device, array.id, array.partition, array.width, array.trials);
-    } catch (const Error&) {
-      recover(array.device, std::current_exception());
-    }
-  }
-}
-
-// Makes arrays run as the study's earlier ones did on that device, so that resumed trials keep every bit; on a new
-// device they run as the latest one on any device did.
-void Driver::Impl::recall() {
-  std::map<std::string, std::string> latest;                                    // by partition
-  std::map<std::pair<std::string, std::string>, std::string> latest_on_device;  // by partition and device
-  for (const storage::ArrayRecord& array : dependencies.store.arrays(config.study)) {
-    latest[array.partition] = array.choices_json;
-    latest_on_device[{array.partition, array.device}] = array.choices_json;
-  }
-  std::map<std::string, int> example;  // a draw of each partition
-  for (int draw = 0; draw < table.drawn(); ++draw) {
-    if (is_whole(draw)) example.emplace(table.entry(draw).partition, draw);
-  }
-  std::set<std::string> told;
-  for (const auto& [partition, choices] : latest) {
-    if (!example.contains(partition)) continue;
-    for (Trainer* trainer : dependencies.trainers) {
-      trainer->check(table.params(example[partition]));  // recall() compares what check() finds
-      const auto own = latest_on_device.find({partition, trainer->device_facts().name});
-      const std::string line = trainer->recall(partition, own != latest_on_device.end() ? own->second : choices);
-      if (!line.empty() && told.insert(line).second) batch.events.emplace_back(Note{line});
-    }
-  }
+void Driver::Impl::test_best() {
+  BestTester tester(config, table, checkpoints,
+                    {dependencies.trainers, [this](std::size_t device) { return devices.at(device).failed; },
+                     [this](std::size_t device, const std::exception_ptr& error) { recover(device, error); }},
+                    batch);
+  tester.test();
 }
 
 // Plans trials. A method that learns draws by what is in the store: its draws enter the store at once, after the
 // results that they follow from.
 bool Driver::Impl::draw(int most, std::optional<int> like) {
-  if (catching_up()) return false;
+  if (catching_up.active()) return false;
   const int first = table.drawn();
   if (table.plan(most, round, like) == 0) return false;
   for (int draw = first; draw < table.drawn(); ++draw) {
@@ -226,7 +152,7 @@ bool Driver::Impl::draw(int most, std::optional<int> like) {
     table.assign(draw, config.partition(table.trial(draw).params));
     queue.push(draw);
   }
-  if (table.learns()) (void)enter(table.drawn() - 1);
+  if (table.learns()) (void)numbering.enter(table.drawn() - 1);
   return true;
 }
 
@@ -237,18 +163,9 @@ bool Driver::Impl::any_busy() const {
   return false;
 }
 
-// While trials catch up, the store gets nothing new, but time passes. Epochs and the target wait: some trials may end
-// only when all have caught up.
-void Driver::Impl::see_whether_it_ends() {
-  if (catching_up() && !is_out_of_time(config, spent())) return;
-  if (has_ended || table.finished() || !ends_early(config)) return;
-  ended_by = end_of(config, {spent(), table.epochs(), table.best_value()});
-  has_ended = !ended_by.empty();
-}
-
 // The earliest draws get the epochs that the budget leaves, one each. False: there is none for this array.
 bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
-  if (!config.budget.epochs || catching_up()) return true;
+  if (!config.budget.epochs || catching_up.active()) return true;
   std::int64_t unspent = *config.budget.epochs - table.epochs();
   const auto is_new = [this](int draw) {
     return draw != OpenArray::kEmpty && table.entry(draw).trained >= table.entry(draw).recorded;
@@ -277,13 +194,12 @@ void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   dependencies.faults.reach("epoch-ended");
   for (const int draw : array_scheduler.arrays()[ended.worker]->draws()) table.entry(draw).changed = true;
   Device& device = devices[ended.worker];
-  if (device.change_took > 0) device.change_cost = device.change_took;
-  device.changes_took += device.change_took;
+  thread_changes.add(ended.worker, device.change_took);
   const double seconds =
       array_scheduler.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
   if (device.reports) end_round(ended.worker, seconds);
-  save_if_due(ended.worker);
-  spill();
+  saver.save_if_due(ended.worker);
+  saver.spill();
   recover_if_failed(ended.worker);
 }
 
@@ -299,7 +215,7 @@ void Driver::Impl::recover(std::size_t device, const std::exception_ptr& error) 
   } catch (const Error& e) {
     devices[device].ready = false;
     if (e.kind() == ErrorKind::kMemory && array_scheduler.arrays()[device]) {
-      devices[device].borrows &= array_scheduler.arrays()[device]->lent() == 0;
+      if (array_scheduler.arrays()[device]->lent() != 0) thread_changes.forbid(device);
       array_scheduler.run_out_of_memory(device, e.what());
       return;
     }

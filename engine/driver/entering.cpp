@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -12,43 +11,6 @@
 #include "search/completion.hpp"
 
 namespace hfta::engine {
-namespace {
-
-constexpr double kAheadSeconds = 60;
-constexpr double kBetweenTries = 1;  // seconds, to add trials to a store that is locked
-
-}  // namespace
-
-// Trials need numbers from the store. While another program locks it, those that have theirs are trained; with none
-// left, this waits.
-bool Driver::Impl::enter(int draw) {
-  if (draw < table.entered()) return true;
-  if (dependencies.clock.seconds() < ask_store_at && can_train()) return false;
-  while (!try_to_enter(draw)) {
-    if (dependencies.stop.load() != 0 || can_train()) return false;
-  }
-  return true;
-}
-
-// Returns false if another program locks the store.
-bool Driver::Impl::try_to_enter(int draw) {
-  if (table.entered() > draw) return true;
-  std::vector<storage::NewTrial> added;
-  for (int next = table.entered(); next <= draw; ++next) {
-    added.push_back({table.trial(next).params, table.trial(next).seen_rounds});
-  }
-  std::optional<std::vector<int>> numbers;
-  if (!table.learns() || write_results()) numbers = writer.add_trials(added, dependencies.clock.utc());
-  ask_store_at = numbers ? 0 : dependencies.clock.seconds() + kBetweenTries;
-  if (numbers) table.enter(*numbers);
-  return numbers.has_value();
-}
-
-// A draw that follows from results is not in the store before they are. False: another program locks the store.
-bool Driver::Impl::write_results() {
-  writer.add(std::exchange(batch, {}));
-  return writer.try_flush();
-}
 
 // Whether some device is at work, or will be as soon as it is launched.
 bool Driver::Impl::can_train() const {
@@ -57,18 +19,8 @@ bool Driver::Impl::can_train() const {
          std::any_of(arrays.begin(), arrays.end(), [](const auto& array) { return array && array->occupied() > 0; });
 }
 
-// A store that is locked for a minute must keep no slot empty, so the trials that are to begin within that have their
-// rows already. No more than that: what is in the store cannot make room for an enqueued one.
-void Driver::Impl::enter_ahead() {
-  if (table.learns() || dependencies.clock.seconds() < ask_store_at) return;
-  const double trials = std::min(1e6, std::ceil(rate.rate() * kAheadSeconds / table.mean_epochs()));
-  (void)try_to_enter(std::min(table.drawn(), table.begun() + static_cast<int>(trials)) - 1);
-}
-
 void Driver::Impl::give_up(int draw, const std::string& reason) {
-  while (!try_to_enter(draw)) {
-    if (dependencies.stop.load() != 0) return;
-  }
+  if (!numbering.enter_or_stop(draw)) return;
   finish(draw, trials::State::kFail, reason);
   act_on(table.take_verdicts(), nullptr);
 }
@@ -76,7 +28,7 @@ void Driver::Impl::give_up(int draw, const std::string& reason) {
 // Enqueued trials come before planned ones, and count to run_cap like any other: those for which there is no room wait
 // for a higher run_cap.
 void Driver::Impl::take_enqueued() {
-  if (!table.has_room() || dependencies.clock.seconds() < ask_store_at) return;
+  if (!table.has_room() || numbering.is_locked()) return;
   if (auto waiting = writer.enqueued()) enqueued = std::move(*waiting);
   while (!enqueued.empty() && table.has_room() && take(enqueued.front())) enqueued.erase(enqueued.begin());
 }
@@ -86,7 +38,7 @@ void Driver::Impl::take_enqueued() {
 bool Driver::Impl::end_configuration() {
   const int end = table.repetitions().rounded_up(table.entered());
   if (table.drawn() < end) (void)draw(end - table.drawn());
-  return try_to_enter(end - 1);
+  return numbering.try_to_enter(end - 1);
 }
 
 // Takes an enqueued trial. With repetitions, it is the first one of its configuration; the others are drawn at once.
@@ -99,7 +51,7 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   completion.params = repetitions.params_of(completion.params, 0);
   const std::optional<bool> ours =
       writer.claim(asked.number, completion.params, dependencies.clock.utc(), completion.problem);
-  ask_store_at = ours ? 0 : dependencies.clock.seconds() + kBetweenTries;
+  numbering.asked(ours.has_value());
   if (!ours) return false;
   if (!*ours) return true;  // another program was first
   for (int draw = table.entered(); draw < table.drawn(); ++draw) queue.take(draw);

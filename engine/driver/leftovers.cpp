@@ -27,7 +27,7 @@ void remove_leftovers(storage::Store& store, const StudyConfig& config, const st
     }
     const StudyLease lease(store, config.study, clock);
     TrialTable table(config, record.run_caps);
-    table.restore(store);
+    (void)table.restore(store);
     CheckpointManager(states, config, [] {}).begin(table);
   } catch (const Error& error) {
     const ErrorKind kind = error.kind();

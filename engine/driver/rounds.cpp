@@ -17,7 +17,7 @@ using trials::State;
 void Driver::Impl::end_round(std::size_t device, double seconds) {
   OpenArray& array = *array_scheduler.arrays()[device];
   const std::vector<SlotReport>& reports = *devices[device].reports;
-  if (catching_up()) return end_untold_round(array, reports);
+  if (catching_up.active()) return end_untold_round(array, reports);
   batch.changes.rounds.push_back({round, array.id(), array.width(), array.occupied(), seconds});
   if (auto changed = array.take_changes()) {
     batch.events.emplace_back(ArrayChanged{changed->array, changed->device, changed->partition, changed->width,
@@ -28,7 +28,7 @@ void Driver::Impl::end_round(std::size_t device, double seconds) {
   act_on(table.take_verdicts(), &array);
   for (const SlotReport& report : reports) act(array, report.slot);
   failures.clear();
-  batch.changes.progress = storage::Progress{spent(), ""};
+  batch.changes.progress = storage::Progress{budget.spent(), ""};
   ++round;
   rate.add(dependencies.clock.seconds(), table.epochs());
 }
@@ -75,7 +75,7 @@ void Driver::Impl::act(OpenArray& array, int slot) {
     return;
   }
   if (config.select_best && entry.trained == entry.value_epoch) entry.best_state = array.extract(slot);
-  if (catch_up(array, slot)) return;
+  if (catching_up.take_out(array, slot)) return;
   switch (entry.decision) {
     case Decision::kContinue:
       return;
@@ -125,7 +125,7 @@ void Driver::Impl::act_on_paused(const search::Verdict& verdict) {
 
 void Driver::Impl::finish(int draw, State state, const std::string& reason) {
   table.finish(draw, state, reason, round);
-  laggards.erase(draw);
+  catching_up.forget(draw);
   const trials::Trial& trial = table.trial(draw);
   if (state != State::kComplete) checkpoints.give_up(draw, trial.number, state, batch);
   checkpoints.forget(trial.number, batch);
@@ -158,7 +158,7 @@ Status Driver::Impl::status() {
   s.epochs = table.epochs();
   s.epochs_left = table.epochs_left();
   s.rate = rate.rate();
-  s.seconds = dependencies.clock.seconds() - began;
+  s.seconds = budget.elapsed();
   s.best = table.best();
   s.front = table.front();
   return s;

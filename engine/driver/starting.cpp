@@ -13,8 +13,6 @@ namespace hfta::engine {
 namespace {
 
 constexpr double kLongEpochSeconds = 60;  // only longer epochs are interrupted to save states
-// The share of the time that changes of threads may take: lenders may have work again soon, and again and again.
-constexpr double kChangeShare = 1 / 50.;
 
 }  // namespace
 
@@ -66,13 +64,12 @@ void Driver::Impl::start_ready() {
 
 // The threads that each device is to be lent.
 std::vector<int> Driver::Impl::lent_to_devices() {
-  const double most = kChangeShare * (dependencies.clock.seconds() - began);
+  const double elapsed = budget.elapsed();
   std::vector<LendingDevice> all;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const Device& d = devices[i];
-    LendingDevice one = array_scheduler.borrower(i, d.change_cost);
-    one.idle = config.lend && d.idle && !d.failed;
-    if (!d.borrows || (one.lent == 0 && d.changes_took > most)) one.seconds = 0;
+    LendingDevice one = array_scheduler.borrower(i, thread_changes.cost(i));
+    one.idle = config.lend && devices[i].idle && !devices[i].failed;
+    if (!thread_changes.may_borrow(i, one.lent, elapsed)) one.seconds = 0;
     all.push_back(std::move(one));
   }
   return lent_threads(all);
@@ -84,9 +81,9 @@ void Driver::Impl::start(std::size_t device, int lent) {
   d.ready = false;
   d.changes = false;
   d.reports.reset();
-  d.pause_at = dependencies.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
+  d.pause_at = dependencies.clock.seconds() + std::max(kLongEpochSeconds, saver.interval());
   const Pause pause = [this, &d] {
-    return is_out_of_time(config, spent()) || halted() || aborting || d.changes || writer.failed() ||
+    return budget.out_of_time() || halted() || aborting || d.changes || writer.failed() ||
            dependencies.clock.seconds() >= d.pause_at;
   };
   const std::string place = "epoch-" + array->device();

@@ -172,7 +172,7 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
   TrialTable table(config, record.run_caps);
-  table.restore(store);
+  (void)table.restore(store);
   const std::vector<const trials::Trial*> best = table.best_trials();
   if (end_of(config, {record.progress.seconds, table.epochs(), table.best_value()}).empty()) {
     if (!table.finished() || (table.has_room() && !store.enqueued(config.study).empty())) return false;

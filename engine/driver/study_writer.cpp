@@ -16,17 +16,18 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/threads.hpp"
 
 namespace hfta::engine {
 namespace {
 
 // A transaction costs the disk what it costs however many rows it has: short rounds share one.
 constexpr auto kBetweenCommits = std::chrono::milliseconds(200);
-// While another program locks the store: how long one try lasts, after how many that is told, and how many there are
-// once the run is to end.
+// Tries while another program locks the store: how long each lasts, after how many the user is told, and how many are
+// made once the run is to end.
 constexpr auto kTry = std::chrono::milliseconds(250);
 constexpr int kTriesUntilTold = 8;
-constexpr auto kBetweenTries = std::chrono::milliseconds(10);  // in which another thread gets at the store
+constexpr auto kBetweenTries = std::chrono::milliseconds(10);  // lets another thread get at the store
 constexpr int kTriesAtTheEnd = 40;
 
 template <typename T>
@@ -67,7 +68,7 @@ void append_states(WriteBatch& to, WriteBatch& from) {
   for (auto& [place, file] : last) to.states.push_back(std::move(file));
 }
 
-// Where tests have a run die.
+// The point at which tests kill a run.
 const char* saved_point(storage::StateKind kind) {
   switch (kind) {
     case storage::StateKind::kRunning:
@@ -95,7 +96,7 @@ void WriteBatch::outdate(int number, int epoch) {
 
 struct StudyWriter::Impl {
   Impl(const Places& all, std::string name) : places(all), study(std::move(name)) {
-    if (places.beside) thread = std::thread([this] { loop(); });
+    if (places.beside) thread = start_thread([this] { loop(); });
   }
 
   void loop();
@@ -110,19 +111,19 @@ struct StudyWriter::Impl {
 
   Places places;
   std::string study;
-  mutable std::mutex mutex;  // of what follows
+  mutable std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   WriteBatch waiting;
   bool writing = false, flushing = false, leaving = false;
-  int tries_at_the_end = 0;  // with the store locked
+  int tries_at_the_end = 0;  // tries with the store locked
   std::exception_ptr failure;
   std::atomic<bool> has_failed{false}, saves{false};
-  std::atomic<bool> is_locked{false};  // the store, at the last try
+  std::atomic<bool> is_locked{false};  // the store was locked at the last try
   std::atomic<double> last_saving_seconds{0};
-  std::mutex store_mutex;  // of the store and of the next
+  std::mutex store_mutex;  // guards the store and the next member
   bool look_for_enqueued = false;
-  std::mutex sink_mutex;  // of the sink and of the next
-  int locked_tries = 0;   // since the store could be used last
+  std::mutex sink_mutex;  // guards the sink and the next member
+  int locked_tries = 0;   // tries since the store could be used last
   std::thread thread;
 };
 
@@ -290,7 +291,7 @@ void StudyWriter::Impl::save(const std::vector<WriteBatch::File>& files) {
   }
 }
 
-// False: another program locks the store.
+// Does `work` with the store. False: another program locks the store.
 bool StudyWriter::Impl::try_once(const std::function<void()>& work) {
   bool done = true;
   {

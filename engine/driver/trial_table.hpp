@@ -8,14 +8,15 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/config.hpp"
-#include "engine/driver/draw_history.hpp"
+#include "engine/driver/draws.hpp"
+#include "engine/driver/held_states.hpp"
 #include "engine/driver/lineage.hpp"
 #include "engine/driver/measure.hpp"
 #include "engine/driver/progress.hpp"
+#include "engine/driver/standings.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/study_writer.hpp"
 #include "engine/trainer.hpp"
@@ -75,8 +76,9 @@ class TrialTable {
 
   /// Restores the study as `store` has it: adds every trial that we drew with its epochs, and reports them to the
   /// scheduler in (epoch, trial) order, which restores its state. Trials that we did not draw are ignored. Another
-  /// process may be running the study. REQUIRES that nothing was drawn yet.
-  void restore(storage::Store& store);
+  /// process may be running the study. Returns the copies that fell due and that the store does not have yet. REQUIRES
+  /// that nothing was drawn yet.
+  [[nodiscard]] std::vector<search::Verdict> restore(storage::Store& store);
 
   /// The number of trials in the study's order: those in the store, then those that are planned.
   [[nodiscard]] int drawn() const { return static_cast<int>(entries_.size()); }
@@ -88,11 +90,10 @@ class TrialTable {
   [[nodiscard]] int begun() const { return begun_; }
   /// Epochs that a trial gets on average if none fails.
   [[nodiscard]] double mean_epochs() const;
-  /// Whether trials are drawn only when slots are free: draws depend on the results of earlier trials, or the study may
-  /// end before all trials are done, which must not depend on what was planned.
-  [[nodiscard]] bool learns() const { return learns_; }
-  /// Whether draws depend on the results of earlier trials (Sampler::learns()).
-  [[nodiscard]] bool draws_learn() const { return strategy_.sampler->learns(); }
+  /// See Draws::wait_for_slots().
+  [[nodiscard]] bool learns() const { return draws_.wait_for_slots(); }
+  /// See Draws::follow_results().
+  [[nodiscard]] bool draws_learn() const { return draws_.follow_results(); }
   /// Whether some trials end before their last epoch, though they have not failed.
   [[nodiscard]] bool stops_trials() const { return strategy_.stops_trials; }
   /// Plans at most `k` further trials, which have no number yet; returns how many. A configuration's repetitions follow
@@ -110,22 +111,20 @@ class TrialTable {
   [[nodiscard]] const trials::Repetitions& repetitions() const { return strategy_.repetitions; }
   /// How many repetitions the latest configuration lacks yet.
   [[nodiscard]] int missing_repetitions() const { return repetitions().rounded_up(drawn()) - drawn(); }
-  /// The best repetition of the best configuration; of several objectives the Pareto front, by number. Empty if no
-  /// trial is COMPLETE.
-  [[nodiscard]] std::vector<const trials::Trial*> best_trials() const;
-  /// The value to compare a target with: the best COMPLETE trial's, or that of the best configuration all of whose
-  /// repetitions have ended. Unset while there is none, and where there is no target.
-  [[nodiscard]] std::optional<double> best_value() const;
+  /// See Standings::best_trials().
+  [[nodiscard]] std::vector<const trials::Trial*> best_trials() const { return standings_.best_trials(trials_); }
+  /// See Standings::best_value().
+  [[nodiscard]] std::optional<double> best_value() const { return standings_.best_value(trials_); }
 
   [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
+  [[nodiscard]] const TrialRecord& entry(int draw) const { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
+  [[nodiscard]] const trials::Trial& trial(int draw) const { return trials_.at(static_cast<std::size_t>(draw)); }
   /// The parameters that the trial is trained with from its current epoch.
-  [[nodiscard]] const trials::Params& params(int draw) { return trials::latest_params(trial(draw)); }
+  [[nodiscard]] const trials::Params& params(int draw) const { return trials::latest_params(trial(draw)); }
   /// The identity with which the trial's state is trained further; see lineage.hpp.
-  [[nodiscard]] Identity identity(int draw) const {
-    return identity_of(trials_, draw, entries_.at(static_cast<std::size_t>(draw)).trained);
-  }
-  [[nodiscard]] int recorded(int draw) const { return entries_.at(static_cast<std::size_t>(draw)).recorded; }
+  [[nodiscard]] Identity identity(int draw) const { return identity_of(trials_, draw, entry(draw).trained); }
+  [[nodiscard]] int recorded(int draw) const { return entry(draw).recorded; }
   /// The trials. Their epochs have only the metrics that are objectives: the store has the others.
   [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
   [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
@@ -139,8 +138,6 @@ class TrialTable {
   [[nodiscard]] std::vector<search::Verdict> take_verdicts();
   /// The trial continues from a copy of another, after its last epoch; it has no value until its next report.
   void copy(int draw, const search::CopyOf& copy);
-  /// Copies that fell due in restore() and that the store does not have yet.
-  [[nodiscard]] std::vector<search::Verdict> take_copies_due() { return std::exchange(copies_due_, {}); }
   /// Ends a trial. `round`: the current round, or the next one; unset: every draw after this trial has seen its end.
   void finish(int draw, trials::State state, const std::string& reason, std::optional<int> round);
   /// Says which arrays the trial fits in.
@@ -148,13 +145,10 @@ class TrialTable {
   /// Moves a trial that is not done to another phase. If it is in no slot, it holds `state`.
   void rest(int draw, Phase phase, HeldState state);
   void seat(int draw);
-  /// Trials that hold a state in memory, with its bytes. Thousands may wait for a verdict, so no round walks all of
-  /// them.
-  [[nodiscard]] const std::map<int, std::size_t>& holding() const { return holding_; }
-  /// Bytes of all held states.
-  [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
-  /// The trials whose state is newer than its checkpoint, by draw. Each state is returned once.
-  [[nodiscard]] std::set<int> take_unsaved() { return std::exchange(unsaved_, {}); }
+  /// The states that trials hold while they are in no slot.
+  [[nodiscard]] const HeldStates& held() const { return held_; }
+  /// See HeldStates::take_unsaved().
+  [[nodiscard]] std::set<int> take_unsaved() { return held_.take_unsaved(); }
   /// Releases the state, which is on disk too.
   void release(int draw);
   /// The first trial of a partition. REQUIRES that there is one.
@@ -171,58 +165,43 @@ class TrialTable {
   /// Trial-epochs still to come if no trial fails; unset: no limit.
   [[nodiscard]] std::optional<std::int64_t> epochs_left() const;
   /// Epochs until the trial's next decision.
-  [[nodiscard]] int epochs_to_target(int draw);
+  [[nodiscard]] int epochs_to_target(int draw) const;
   /// The best value of the COMPLETE trials and of the unfinished ones, as if these ended now; none of several
   /// objectives.
   [[nodiscard]] std::optional<BestSoFar> best() const;
-  /// The numbers of the trials on the Pareto front, ascending; nullopt for a study of one objective.
-  [[nodiscard]] std::optional<std::vector<int>> front() const;
+  /// See Standings::front().
+  [[nodiscard]] std::optional<std::vector<int>> front() const { return standings_.front(); }
 
  private:
-  /// An epoch that the store has of a trial; `record` null: the store has none.
-  struct Past {
-    int draw = 0;
-    const trials::EpochRecord* record = nullptr;
-  };
-  [[nodiscard]] std::vector<const trials::Trial*> in_order_of_draws() const;
   void push(int number, trials::Params params);
   int push_repetitions(int k, int rounds);
   [[nodiscard]] bool can_ask() const;
-  [[nodiscard]] std::vector<trials::Params> ask(int k, int rounds, std::optional<int> like);
-  void replay();
-  void replay(const Past& past);
+  void adopt(trials::Trial stored);
+  void check_cap() const;
+  [[nodiscard]] std::vector<search::Verdict> replay();
+  void replay(int draw, const trials::EpochRecord* record);
   void settle_strangers();
-  void replay_verdicts();
-  [[nodiscard]] bool was_copied(int draw, int epoch);
+  void replay_verdicts(std::vector<search::Verdict>& copies_due);
+  void hear(int draw, int epoch, const Measurement& measured);
   void forget_value(int draw);
   void take_value(int draw, int epoch, const Measurement& measured);
   void set_phase(int draw, Phase phase);
   void count_done(int draw);
-  void add_to_front(const trials::Trial& trial);
   void begin(int draw);
-  void hold(int draw);
-  void let_go(int draw);
-  [[nodiscard]] std::pair<double, int> rank_of(int draw) const;
 
   const StudyConfig& config_;
   Strategy strategy_;
-  bool learns_;
-  DrawHistory history_;  ///< Empty unless `learns_`.
+  Draws draws_;
   std::vector<TrialRecord> entries_;
   std::vector<trials::Trial> trials_;
-  std::array<int, 5> counts_{};               ///< Number of trials by trials::State.
-  std::set<std::pair<double, int>> ranking_;  ///< Trials that may still be the best: best first.
-  trials::ParetoFront front_;                 ///< The front of several objectives.
-  std::map<int, std::size_t> holding_;        ///< Bytes by draw.
-  std::set<int> unsaved_;                     ///< Some of holding_.
-  std::size_t held_bytes_ = 0;
+  std::array<int, 5> counts_{};  ///< Number of trials by trials::State.
+  Standings standings_;
+  HeldStates held_;                    ///< The account of TrialRecord::state.
   std::map<std::string, int> paused_;  ///< Number of paused trials by partition.
-  std::vector<search::Verdict> copies_due_;
   std::int64_t epochs_ = 0;
   int entered_ = 0;   ///< Trials before this draw are in the store.
   int begun_ = 0;     ///< The number of those that have TrialRecord::begun.
   int enqueued_ = 0;  ///< The number of configurations that the sampler did not draw.
-  bool exhausted_ = false;
 };
 
 }  // namespace hfta::engine

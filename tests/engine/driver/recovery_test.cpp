@@ -500,7 +500,7 @@ TEST_CASE("arrays go on on the devices that they had, and on free ones where the
   const auto labels_for = [&](const std::vector<std::string>& devices) {
     const std::unique_ptr<storage::Store> store = study.open();
     TrialTable table(study.config, {60});
-    table.restore(*store);
+    (void)table.restore(*store);
     std::map<int, std::string> label_of;
     for (const storage::ArrayRecord& array : store->arrays("digits")) label_of[array.array] = array.device;
     std::vector<std::string> labels(devices.size());

@@ -59,15 +59,15 @@ TEST_CASE("trials that go on, end or wait on disk hold nothing in memory") {
     if (draw == 3) table.entry(draw).best_state = state_of(1000);
     table.rest(draw, Phase::kPaused, state_of(10));
   }
-  CHECK(table.held_bytes() == 1040);
-  CHECK(table.holding() == std::map<int, std::size_t>{{0, 10}, {1, 10}, {2, 10}, {3, 1010}});
+  CHECK(table.held().bytes() == 1040);
+  CHECK(table.held().by_draw() == std::map<int, std::size_t>{{0, 10}, {1, 10}, {2, 10}, {3, 1010}});
   table.rest(0, Phase::kReady, table.entry(0).state);
-  CHECK(table.held_bytes() == 1040);
+  CHECK(table.held().bytes() == 1040);
   table.seat(0);
   table.release(1);
   table.finish(3, trials::State::kPruned, "", std::nullopt);
-  CHECK(table.held_bytes() == 10);
-  CHECK(table.holding() == std::map<int, std::size_t>{{2, 10}});
+  CHECK(table.held().bytes() == 10);
+  CHECK(table.held().by_draw() == std::map<int, std::size_t>{{2, 10}});
   CHECK(table.take_unsaved() == std::set<int>{2});
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("of a trial's metrics only those of the objectives stay in memory") {
   StudyFixture study(random_config(2));
   (void)study.run();
   TrialTable restored(study.config, {2});
-  restored.restore(*study.open());
+  (void)restored.restore(*study.open());
   for (const trials::Trial& trial : restored.trials()) {
     REQUIRE(trial.epochs.size() == 5);
     for (const trials::EpochRecord& record : trial.epochs) CHECK(record.metrics.size() == 1);

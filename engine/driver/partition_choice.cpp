@@ -1,8 +1,12 @@
-// ArrayScheduler: when a device leaves its array for another partition.
+#include "engine/driver/partition_choice.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
-#include "engine/driver/array_scheduler.hpp"
+#include "engine/driver/draw_rules.hpp"
+#include "engine/driver/placement.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -15,24 +19,43 @@ int clearly_fuller(int trials, int width) { return trials + std::max(1, (width +
 
 }  // namespace
 
-// Whether so many slots keep the device busy, so that further ones would gain nothing.
-bool ArrayScheduler::keeps_busy(std::size_t device, int slots) const {
-  return facts_[device].busy_slots && slots >= *facts_[device].busy_slots;
+// The candidates are the partitions that have an array and the richest one without an array.
+std::string PartitionChoice::choose(std::size_t device) const {
+  if (auto partition = overtaken()) return *std::move(partition);
+  std::map<std::string, double> speeds;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const std::unique_ptr<OpenArray>& array = devices_.array(i);
+    if (array && queue_.ready(array->partition()) > 0) speeds[array->partition()] += devices_.facts(i).speed;
+  }
+  for (const std::string& partition : queue_.richest(speeds.size() + 1)) speeds.try_emplace(partition, 0);
+  std::vector<WaitingPartition> waiting;
+  waiting.reserve(speeds.size());
+  for (const auto& [partition, speed] : speeds) waiting.push_back({partition, queue_.work(partition), speed});
+  return partition_for(waiting, devices_.facts(device).speed).name;
 }
 
-// Leaves an array that is not full for trials that wait for another one.
-void ArrayScheduler::give_way(std::size_t device) {
-  const OpenArray& array = *arrays_[device];
+bool PartitionChoice::keeps_busy(std::size_t device, int slots) const {
+  const std::optional<int>& busy_slots = devices_.facts(device).busy_slots;
+  return busy_slots && slots >= *busy_slots;
+}
+
+bool PartitionChoice::is_for_another(std::size_t device) const {
+  const OpenArray& array = *devices_.array(device);
+  return draws_join(table_) && array.occupied() == 0 && queue_.ready() > 0 && choose(device) != array.partition();
+}
+
+std::optional<int> PartitionChoice::comes_first(std::size_t device) {
+  const OpenArray& array = *devices_.array(device);
   const std::optional<std::string> other = array.occupied() < array.width() ? overtaken() : std::nullopt;
   const bool later = other && *other != array.partition() && queue_.earliest() < std::ranges::min(array.draws());
-  const std::optional<std::string> fuller = later ? std::nullopt : fuller_elsewhere(device);
-  if (!later && !fuller) return;
-  if (calls_.enter(later ? queue_.earliest() : queue_.front(*fuller))) leave(device);
+  if (later) return queue_.earliest();
+  const std::optional<std::string> fuller = fuller_elsewhere(device);
+  return fuller ? std::optional(queue_.front(*fuller)) : std::nullopt;
 }
 
 // The number of draws before the last round ended: a run that was killed between two draws continues with the second,
 // and must not decide otherwise for it.
-int ArrayScheduler::drawn_before_round() const {
+int PartitionChoice::drawn_before_round() const {
   int drawn = table_.drawn();
   while (drawn > 0 && table_.trial(drawn - 1).seen_rounds.value_or(0) >= rounds_) --drawn;
   return drawn;
@@ -41,10 +64,10 @@ int ArrayScheduler::drawn_before_round() const {
 // The richest other partition, ties to the first name, if an array of it would be full, or clearly fuller where no
 // draws fill this one, or where draws fill the other one as well; and if the array and what waits in its own partition
 // leave the device time to spare. Trials that wait come before draws, which see the more results the later they are.
-std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) {
+std::optional<std::string> PartitionChoice::fuller_elsewhere(std::size_t device) {
   if (!table_.learns()) return std::nullopt;  // see worth_leaving()
-  const OpenArray& array = *arrays_[device];
-  const int drawn = drawn_before_round(), width = limit(device, array.partition(), array.some_draw());
+  const OpenArray& array = *devices_.array(device);
+  const int drawn = drawn_before_round(), width = limits_.limit(device, array.partition(), array.some_draw());
   const int own = array.occupied() + queue_.before(drawn, array.partition()).trials;
   if (own >= width || keeps_busy(device, own)) return std::nullopt;
   std::optional<std::string> richest;
@@ -58,19 +81,19 @@ std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) 
     most = waiting;
     richest = std::move(partition);
   }
-  const bool can_draw = queue_.ready_before(drawn) < width - array.occupied() + ahead() * width;
-  return most.trials >= (can_draw && !draws_join() ? width : clearly_fuller(own, width)) ? richest : std::nullopt;
+  const bool can_draw = queue_.ready_before(drawn) < width - array.occupied() + widths_ahead(table_) * width;
+  return most.trials >= (can_draw && !draws_join(table_) ? width : clearly_fuller(own, width)) ? richest : std::nullopt;
 }
 
 // The partition of the earliest draw that is ready, if so many trials were drawn since that those in slots and those
 // that are ready could have begun kLaps times. Where empty slots are drawn for without end, a device may never leave
 // its array for such a trial by itself, and a rule that compares trials in the order of their draws would keep all
 // later ones waiting for it.
-std::optional<std::string> ArrayScheduler::overtaken() const {
+std::optional<std::string> PartitionChoice::overtaken() const {
   if (!table_.learns() || queue_.ready() == 0) return std::nullopt;
   const int drawn = drawn_before_round();
   int open = queue_.ready_before(drawn);
-  for (const auto& array : arrays_) {
+  for (const auto& array : devices_.all()) {
     if (!array) continue;
     const std::vector<int> draws = array->draws();
     open += static_cast<int>(std::count_if(draws.begin(), draws.end(), [&](int draw) { return draw < drawn; }));
@@ -82,18 +105,12 @@ std::optional<std::string> ArrayScheduler::overtaken() const {
 // A device leaves an array that cannot be filled for a clearly fuller one if more trials of the array's partition will
 // come later: trials that wait for verdicts, or that are still to be drawn. States move bit for bit, so this affects
 // only time: moving must not cost more than the empty slots do.
-bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
+bool PartitionChoice::worth_leaving(std::size_t device) const {
+  const OpenArray& array = *devices_.array(device);
   if (table_.learns()) return false;  // its empty slots are drawn for; see fuller_elsewhere()
   if (queue_.ready(array.partition()) > 0) return false;
   if (table_.paused(array.partition()) == 0 && !table_.can_draw()) return false;
-  return std::min(queue_.most_ready(), widest_) >= clearly_fuller(array.occupied(), array.width());
-}
-
-void ArrayScheduler::leave(std::size_t device) {
-  OpenArray& array = *arrays_[device];
-  for (const int draw : array.draws()) put_back(array, draw);
-  arrays_[device].reset();
-  parts_[device] = {};
+  return std::min(queue_.most_ready(), limits_.widest()) >= clearly_fuller(array.occupied(), array.width());
 }
 
 }  // namespace hfta::engine
