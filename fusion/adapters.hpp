@@ -73,8 +73,10 @@ struct LoraTarget {
 [[nodiscard]] std::vector<LoraTarget> lora_targets(const Graph& graph, const Lora& lora);
 
 /// Only parameters that lora.train means stay trained, whether they were frozen in the file or not. `parameters`: names
-/// of all that the model has. Throws Error{kConfig} for a pattern that means none of them.
-void freeze_base(Graph& graph, const Lora& lora, const std::vector<std::string>& parameters);
+/// of all that the model has. `frozen`: patterns of those that stay as they are. Throws Error{kConfig} for a pattern
+/// that means none of them, and for a parameter that is to be trained and frozen.
+void freeze_base(Graph& graph, const Lora& lora, const std::vector<std::string>& parameters,
+                 const std::vector<std::string>& frozen = {});
 
 /// Puts the adapters in, into the graph for evaluation as well if there is one (without dropout). A starts as
 /// torch.nn.Linear's weight does, uniform in +-1/sqrt(fan in), and B at zero; an embedding's A at zero and B normal.

@@ -61,12 +61,12 @@ struct TrainedAdapters::Impl {
     return options.lora ? options.lora->rank : tensor(adapter.a).shape.at(0);
   }
   [[nodiscard]] Matrix a_of(const Adapter& adapter) const {
-    const Matrix a = matrix_of(tensor(adapter.a));
-    return corner(a, rank_of(adapter), a.columns);
+    Matrix a = matrix_of(tensor(adapter.a));
+    return options.lora ? corner(a, rank_of(adapter), a.columns) : a;
   }
   [[nodiscard]] Matrix b_of(const Adapter& adapter) const {
-    const Matrix b = matrix_of(tensor(adapter.b));
-    return corner(b, b.rows, rank_of(adapter));
+    Matrix b = matrix_of(tensor(adapter.b));
+    return options.lora ? corner(b, b.rows, rank_of(adapter)) : b;
   }
 
   [[nodiscard]] bool is_tied(const std::string& name) const {
@@ -82,6 +82,7 @@ struct TrainedAdapters::Impl {
   };
   [[nodiscard]] std::vector<Saved> saved_modules() const;
   [[nodiscard]] json config(const std::vector<Saved>& saved) const;
+  void check_wrappable(const Adapter& adapter) const;
 
   // ---- Merged ----
 
@@ -199,6 +200,7 @@ std::vector<ExportedFile> TrainedAdapters::peft_folder(const std::map<std::strin
     tensors.push_back({name_in_file(name), fusion::safetensors_name(held.back().dtype), shape, held.back().bytes});
   };
   for (const Adapter& adapter : impl_->adapters) {
+    impl_->check_wrappable(adapter);
     add(adapter.a, impl_->a_of(adapter), impl_->tensor(adapter.a).shape, 0);
     add(adapter.b, impl_->b_of(adapter), impl_->tensor(adapter.b).shape, 1);
     if (adapter.magnitude.empty()) continue;
@@ -218,6 +220,23 @@ std::vector<ExportedFile> TrainedAdapters::peft_folder(const std::map<std::strin
           {"adapter_model.safetensors", fusion::write_safetensors(tensors, metadata)}};
 }
 
+// PEFT adapts a module's own call, with zeros for a convolution's padding.
+void TrainedAdapters::Impl::check_wrappable(const Adapter& adapter) const {
+  if (wrapped) return;
+  if (!adapter.called_by.empty()) {
+    fail(
+        fmt::format("'{}' is not called as a module: {} takes its weight, where PEFT would leave the adapter out; "
+                    "wanted --format merged",
+                    printable(adapter.module), printable(adapter.called_by)));
+  }
+  if (adapter.prepares_input) {
+    fail(
+        fmt::format("'{}' pads its input by itself, as with a padding_mode, which PEFT's adapter does not; wanted "
+                    "--format merged",
+                    printable(adapter.module)));
+  }
+}
+
 void TrainedAdapters::Impl::check_mergeable(const Adapter& adapter) const {
   if (adapter.weight.empty()) {
     fail(fmt::format("'{}' has a quantized weight, into which no adapter can be merged; wanted --format peft",
@@ -228,6 +247,15 @@ void TrainedAdapters::Impl::check_mergeable(const Adapter& adapter) const {
         fmt::format("'{}' is the weight of another layer, too, which a merged adapter would change; wanted --format "
                     "peft",
                     printable(adapter.weight)));
+  }
+  if (!adapter.read_by.empty()) {
+    fail(fmt::format("'{}' is read by {}, too, which a merged adapter would change; wanted --format peft",
+                     printable(adapter.weight), printable(adapter.read_by)));
+  }
+  const Matrix a = a_of(adapter), b = b_of(adapter);
+  if (a.rows != b.columns) {  // PEFT's B of a grouped convolution reads some of A's outputs in each group
+    fail(fmt::format("'{}' is a grouped convolution, whose adapter is no change of its weight; wanted --format peft",
+                     printable(adapter.module)));
   }
 }
 

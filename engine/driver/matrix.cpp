@@ -44,6 +44,10 @@ Matrix matrix_of(const fusion::TensorView& tensor) {
 }
 
 Matrix corner(const Matrix& matrix, std::int64_t rows, std::int64_t columns) {
+  if (rows > matrix.rows || columns > matrix.columns) {
+    throw Error(ErrorKind::kStorage, fmt::format("found a matrix of [{}, {}], wanted at least [{}, {}]", matrix.rows,
+                                                 matrix.columns, rows, columns));
+  }
   Matrix out{rows, columns, {}};
   out.values.reserve(static_cast<std::size_t>(rows * columns));
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -53,6 +57,10 @@ Matrix corner(const Matrix& matrix, std::int64_t rows, std::int64_t columns) {
 }
 
 Matrix product(const Matrix& a, const Matrix& b) {
+  if (a.columns != b.rows) {
+    throw Error(ErrorKind::kStorage, fmt::format("found matrices of [{}, {}] and [{}, {}], wanted factors of a product",
+                                                 a.rows, a.columns, b.rows, b.columns));
+  }
   Matrix out{a.rows, b.columns, std::vector<double>(static_cast<std::size_t>(a.rows * b.columns))};
   for (std::int64_t r = 0; r < a.rows; ++r) {
     for (std::int64_t k = 0; k < a.columns; ++k) {

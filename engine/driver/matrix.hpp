@@ -21,8 +21,9 @@ struct Matrix {
 
 /// A tensor of floats as a matrix [size 0, the rest]. Throws Error{kStorage} for one of another type.
 [[nodiscard]] Matrix matrix_of(const fusion::TensorView& tensor);
-/// The first rows and columns of a matrix.
+/// The first rows and columns of a matrix. Throws Error{kStorage} where it has fewer.
 [[nodiscard]] Matrix corner(const Matrix& matrix, std::int64_t rows, std::int64_t columns);
+/// Throws Error{kStorage} for matrices that are no factors.
 [[nodiscard]] Matrix product(const Matrix& a, const Matrix& b);
 [[nodiscard]] Matrix transposed(const Matrix& matrix);
 /// The matrix as a tensor of `shape`, F32 or F64.

@@ -18,11 +18,23 @@ struct LayerCall {
   Shape shape;                        ///< The weight's, as `kind` has it.
   DType dtype = DType::kFloat32;      ///< Type of the layer's products.
   ValueId input = kNoValue;
+  bool own = true;  ///< The module makes the call; else another one does, with the module's weight.
 };
 
 /// The layers, in order of their calls. Those are left out whose weight is computed, but for quantized_calls(), or
 /// belongs to no module of its own.
 [[nodiscard]] std::vector<LayerCall> layer_calls(const Graph& graph);
+
+/// Those of layer_calls() that get an adapter, as a wrapper around each module would adapt them: its own calls, and
+/// only of a module that makes none, those that others make with its weight. All of a module's are of one kind.
+[[nodiscard]] std::vector<LayerCall> adapted_calls(const Graph& graph);
+
+/// The first call that reads weight `weight` (an index into Graph::weights) and is none of `adapted`; null: all are.
+/// `count`, where it is not null, becomes the number of such calls.
+[[nodiscard]] const Node* other_reader(const Graph& graph, const std::vector<LayerCall>& adapted, std::size_t weight,
+                                       std::size_t* count = nullptr);
+/// "model.py:3: head (aten::linear)", for messages.
+[[nodiscard]] std::string place_of(const Node& node);
 
 /// Linear layers whose weight is computed from integers that their module holds, in order.
 [[nodiscard]] std::vector<LayerCall> quantized_calls(const Graph& graph);

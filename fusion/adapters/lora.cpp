@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -68,7 +69,7 @@ class Inserter {
 
   void run() {
     std::map<std::size_t, adapters::LayerCall> calls;
-    for (adapters::LayerCall& call : adapters::layer_calls(graph_)) {
+    for (adapters::LayerCall& call : adapters::adapted_calls(graph_)) {
       if (pairs_.contains(call.module)) calls.emplace(call.node, std::move(call));
     }
     std::vector<Node> before = std::exchange(graph_.nodes, {});
@@ -190,6 +191,26 @@ class Inserter {
   ValueId result_ = kNoValue;                                 ///< and what it gives.
 };
 
+// Where evaluation reads a layer's weight in more ways than training does, it would do without the adapter there.
+void check_evaluation(const Graph& training, const Graph& evaluation, const std::vector<LoraTarget>& targets,
+                      const Lora& lora) {
+  const std::vector<adapters::LayerCall> trained = adapters::adapted_calls(training);
+  const std::vector<adapters::LayerCall> evaluated = adapters::adapted_calls(evaluation);
+  for (const LoraTarget& target : targets) {
+    const auto call = std::find_if(trained.begin(), trained.end(),
+                                   [&](const adapters::LayerCall& one) { return one.module == target.module; });
+    if (call == trained.end() || !call->weight) continue;
+    std::size_t before = 0, now = 0;
+    static_cast<void>(adapters::other_reader(training, trained, *call->weight, &before));
+    const Node* const reader = adapters::other_reader(evaluation, evaluated, *call->weight, &now);
+    if (now <= before) continue;
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: '{}' is a layer in training, but in evaluation {} reads its weight, without an "
+                            "adapter; leave it out of the targets, or let both compute it alike",
+                            lora.where, target.module, adapters::place_of(*reader)));
+  }
+}
+
 }  // namespace
 
 const char* name_of(LoraScale scale) { return scale == LoraScale::kStandard ? "standard" : "rslora"; }
@@ -223,6 +244,7 @@ void insert_lora(Graph& graph, const Lora& lora) {
   std::unique_ptr<Graph> evaluation = graph.evaluation ? std::make_unique<Graph>(*graph.evaluation) : nullptr;
   Inserter training(graph, lora, true);
   std::optional<Inserter> evaluated;
+  if (evaluation) check_evaluation(graph, *evaluation, targets, lora);
   if (evaluation) evaluated.emplace(*evaluation, lora, false);
   for (const LoraTarget& target : targets) {
     const Pair pair = pair_of(target, lora.largest_rank, used);

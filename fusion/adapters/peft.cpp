@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "fusion/adapters/layer_calls.hpp"
+#include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
 namespace hfta::fusion {
@@ -129,13 +130,33 @@ double fan_in(const Shape& shape) {
 // Whether the name is of an entry in that container.
 bool in_container(std::string_view name, std::string_view container) { return cut_at(name, container).has_value(); }
 
+// How a graph uses the layer; `module`: its path in the graph.
+void note_uses(Adapter& adapter, const std::string& module, const Graph& graph) {
+  const std::vector<adapters::LayerCall> calls = adapters::adapted_calls(graph);
+  const std::vector<std::size_t> makers = makers_of(graph);
+  for (const adapters::LayerCall& call : calls) {
+    if (call.module != module) continue;
+    if (!call.own) adapter.called_by = adapters::place_of(graph.nodes[call.node]);
+    const std::size_t maker = makers[static_cast<std::size_t>(call.input)];
+    adapter.prepares_input |= call.kind == LoraKind::kConv && maker != kNobody && graph.nodes[maker].path == module;
+  }
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    if (graph.weights[i].name != adapter.weight) continue;
+    if (const Node* const reader = adapters::other_reader(graph, calls, i))
+      adapter.read_by = adapters::place_of(*reader);
+  }
+}
+
 }  // namespace
 
 std::vector<Adapter> own_adapters(const Graph& graph, const Lora& lora) {
   std::vector<Adapter> adapters;
   for (const LoraTarget& target : lora_targets(graph, lora)) {
-    adapters.push_back({target.module, target.kind, target.quantized ? "" : target.module + ".weight",
-                        lora_a_name(target), lora_b_name(target), "", lora_scale(lora)});
+    Adapter& adapter =
+        adapters.emplace_back(Adapter{target.module, target.kind, target.quantized ? "" : target.module + ".weight",
+                                      lora_a_name(target), lora_b_name(target), "", lora_scale(lora)});
+    note_uses(adapter, target.module, graph);
+    if (graph.evaluation != nullptr) note_uses(adapter, target.module, *graph.evaluation);
   }
   return adapters;
 }
@@ -168,7 +189,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
     throw Error(ErrorKind::kConfig, fmt::format("found the adapters {} in one model, wanted one of them",
                                                 join(std::vector<std::string>(names.begin(), names.end()))));
   }
-  for (const adapters::LayerCall& call : adapters::layer_calls(graph)) {
+  for (const adapters::LayerCall& call : adapters::adapted_calls(graph)) {
     if (!call.module.ends_with(kBase)) continue;
     const std::string module(own_part(call.module.substr(0, call.module.size() - kBase.size())));
     const auto adapter = found.find(module);
@@ -186,6 +207,13 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
                               printable(module)));
     }
     adapter.scale = scales.from(outputs.at(module)).value_or(1);
+    // DoRA reads the weight for its length, too.
+    const std::size_t suffix = std::string_view(".weight").size();
+    if (adapter.magnitude.empty() && !adapter.weight.empty()) {
+      const std::string layer = adapter.weight.substr(0, adapter.weight.size() - suffix);
+      note_uses(adapter, layer, graph);
+      if (graph.evaluation != nullptr) note_uses(adapter, layer, *graph.evaluation);
+    }
     adapters.push_back(adapter);
   }
   return adapters;

@@ -20,6 +20,9 @@ struct Adapter {
   std::string a, b;       ///< A and B, with shapes as LoraKind has them, perhaps padded.
   std::string magnitude;  ///< DoRA's (arXiv:2402.09353): one number for each output; "": there is none.
   double scale = 1;
+  std::string read_by = {};  ///< Where another call reads the layer's weight, in training or evaluation; "": none does.
+  std::string called_by = {};   ///< Where another module makes the layer's call with its weight; "": it does so itself.
+  bool prepares_input = false;  ///< A convolution whose module changes its input first, as other padding than zeros.
 };
 
 /// The adapters that insert_lora puts into a graph; `graph` is without them.

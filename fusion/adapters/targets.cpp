@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "fusion/adapters/layer_calls.hpp"
 #include "fusion/graph/names.hpp"
+#include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
 namespace hfta::fusion {
@@ -61,8 +62,9 @@ std::vector<adapters::LayerCall> meant(const std::vector<adapters::LayerCall>& c
 
 void check_patterns(const std::vector<adapters::LayerCall>& calls, const Lora& lora) {
   std::vector<std::string> modules;
-  modules.reserve(calls.size());
-  for (const adapters::LayerCall& call : calls) modules.push_back(call.module);
+  for (const adapters::LayerCall& call : calls) {
+    if (std::find(modules.begin(), modules.end(), call.module) == modules.end()) modules.push_back(call.module);
+  }
   for (const std::string& pattern : lora.targets) {
     if (wants_all_linear(lora)) continue;
     const bool any = std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
@@ -93,7 +95,7 @@ void check_convolution(const Graph& graph, const adapters::LayerCall& call, cons
 }  // namespace
 
 std::vector<LoraTarget> lora_targets(const Graph& graph, const Lora& lora) {
-  const std::vector<adapters::LayerCall> calls = adapters::layer_calls(graph);
+  const std::vector<adapters::LayerCall> calls = adapters::adapted_calls(graph);
   check_patterns(calls, lora);
   std::vector<LoraTarget> targets;
   for (const adapters::LayerCall& call : meant(calls, graph, lora)) {
@@ -109,7 +111,16 @@ std::vector<LoraTarget> lora_targets(const Graph& graph, const Lora& lora) {
   return targets;
 }
 
-void freeze_base(Graph& graph, const Lora& lora, const std::vector<std::string>& parameters) {
+void freeze_base(Graph& graph, const Lora& lora, const std::vector<std::string>& parameters,
+                 const std::vector<std::string>& frozen) {
+  const auto means = [](const std::vector<std::string>& patterns, const std::string& name) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return names_parameter(pattern, name); });
+  };
+  for (const std::string& name : parameters) {
+    if (!means(lora.train, name) || !means(frozen, name)) continue;
+    fail(lora, fmt::format("found '{}' in train and in model.freeze; wanted it in one of them", name));
+  }
   for (const std::string& pattern : lora.train) {
     const bool any = std::any_of(parameters.begin(), parameters.end(),
                                  [&](const std::string& name) { return names_parameter(pattern, name); });
@@ -161,6 +172,11 @@ std::string module_of(const Node& node, const Weight& weight) {
   return first;
 }
 
+// A linear call also takes a vector for its weight, which is no layer's.
+bool has_layers_shape(LoraKind kind, const Shape& weight) {
+  return kind == LoraKind::kConv ? weight.size() > 2 : weight.size() == 2;
+}
+
 // addmm(bias, x, W) with factors of its own is no layer.
 bool is_plain(const Node& node) {
   for (const char* factor : {"beta", "alpha"}) {
@@ -188,8 +204,10 @@ std::vector<LayerCall> layer_calls(const Graph& graph) {
     const auto weight = weights.find(value_of(argument(node, row->weight)));
     if (input == kNoValue || weight == weights.end()) continue;
     const Weight& own = graph.weights[weight->second];
+    if (!has_layers_shape(row->kind, own.shape)) continue;
     const std::string module = module_of(node, own);
-    if (!module.empty()) calls.push_back({n, row->kind, module, weight->second, own.shape, own.dtype, input});
+    if (module.empty()) continue;
+    calls.push_back({n, row->kind, module, weight->second, own.shape, own.dtype, input, module == node.path});
   }
   const std::vector<LayerCall> quantized = quantized_calls(graph);
   const std::size_t count = calls.size();
@@ -197,6 +215,39 @@ std::vector<LayerCall> layer_calls(const Graph& graph) {
   std::inplace_merge(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(count), calls.end(),
                      [](const LayerCall& a, const LayerCall& b) { return a.node < b.node; });
   return calls;
+}
+
+std::vector<LayerCall> adapted_calls(const Graph& graph) {
+  std::vector<LayerCall> calls = layer_calls(graph);
+  std::map<std::string, std::pair<bool, LoraKind>> chosen;  // by module: whether it makes the calls, and their kind
+  for (const LayerCall& call : calls) {
+    const auto [known, is_new] = chosen.try_emplace(call.module, call.own, call.kind);
+    if (!is_new && call.own && !known->second.first) known->second = {true, call.kind};
+  }
+  std::erase_if(calls, [&](const LayerCall& call) { return chosen.at(call.module) != std::pair(call.own, call.kind); });
+  return calls;
+}
+
+const Node* other_reader(const Graph& graph, const std::vector<LayerCall>& adapted, std::size_t weight,
+                         std::size_t* count) {
+  const Node* first = nullptr;
+  std::size_t found = 0;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const std::vector<ValueId> inputs = inputs_of(graph.nodes[n]);
+    if (std::find(inputs.begin(), inputs.end(), graph.weights[weight].value) == inputs.end()) continue;
+    const bool is_layer = std::any_of(adapted.begin(), adapted.end(),
+                                      [&](const LayerCall& call) { return call.node == n && call.weight == weight; });
+    if (is_layer) continue;
+    if (first == nullptr) first = &graph.nodes[n];
+    ++found;
+  }
+  if (count != nullptr) *count = found;
+  return first;
+}
+
+std::string place_of(const Node& node) {
+  return fmt::format("{}{}{}{}({})", node.where, node.where.empty() ? "" : ": ", node.path,
+                     node.path.empty() ? "" : " ", node.op);
 }
 
 }  // namespace adapters

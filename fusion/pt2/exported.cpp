@@ -233,7 +233,7 @@ std::vector<double> hypers_of(const ImportOptions& options) {
 Graph ExportedModel::graph(const ImportOptions& given) const {
   const ImportOptions options = with_places(given, impl_->name);
   Graph graph = impl_->graph_of(chosen_outputs(outputs(), options));
-  if (options.lora) freeze_base(graph, *options.lora, parameters());
+  if (options.lora) freeze_base(graph, *options.lora, parameters(), options.freeze);
   pt2::freeze(graph, options.freeze, parameters(), options.where);
   pt2::bind(graph, nullptr, options.bind);
   pt2::set_start(graph, options, impl_->translation.classes);
@@ -249,7 +249,7 @@ Graph ExportedModel::graph(const ImportOptions& given, const ExportedModel& othe
   Graph graph = impl_->graph_of(chosen);
   Graph evaluation =
       other.impl_->graph_of(same_outputs(chosen, outputs(), other.outputs(), other.impl_->name, options));
-  if (options.lora) freeze_base(graph, *options.lora, parameters());
+  if (options.lora) freeze_base(graph, *options.lora, parameters(), options.freeze);
   pt2::freeze(graph, options.freeze, parameters(), options.where);
   pt2::bind(graph, &evaluation, options.bind);
   pt2::set_start(graph, options, impl_->translation.classes);

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "engine/driver/matrix.hpp"
 #include "engine/driver/study.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
@@ -331,6 +332,15 @@ TEST_CASE("a model file that is gone, or another than was trained, is not export
                                               Catch::Contains("than study 'digits' trained (another)"));
   finished.study.config = config_of_file("/nowhere/m.pt2");
   CHECK_THROWS_WITH(finished.exported(1), Catch::Contains("m.pt2"));
+}
+
+TEST_CASE("matrices of shapes that do not fit are refused, not read beyond their ends") {
+  const Matrix matrix{2, 3, {1, 2, 3, 4, 5, 6}};
+  CHECK(corner(matrix, 1, 2).values == std::vector<double>{1, 2});
+  CHECK_THROWS_AS(corner(matrix, 3, 3), Error);
+  CHECK_THROWS_AS(corner(matrix, 2, 4), Error);
+  CHECK(product(matrix, transposed(matrix)).values == std::vector<double>{14, 32, 32, 77});
+  CHECK_THROWS_AS(product(matrix, matrix), Error);
 }
 
 }  // namespace

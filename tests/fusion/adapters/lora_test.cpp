@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "fusion/adapters.hpp"
+#include "fusion/adapters/peft.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/verify.hpp"
 #include "tests/source_folder.hpp"
@@ -192,6 +193,96 @@ TEST_CASE("what cannot be adapted is named", "[adapters]") {
   Lora lora = lora_of(one.targets);
   lora.train = one.train;
   CHECK_THAT(refused("torch-2.11", lora), Catch::Contains("s.yaml:3: model.adapters: " + one.message));
+}
+
+// words -> emb -> head, which is called by a module of its own or by hand, with a weight of its own or emb's.
+Graph words_graph(bool by_hand, bool tied) {
+  Graph graph;
+  const auto value = [&](const char* name, Shape shape, DType dtype = DType::kFloat32) {
+    graph.values.push_back({name, std::move(shape), dtype});
+    return static_cast<ValueId>(graph.values.size()) - 1;
+  };
+  const auto weight = [&](const char* name, const Shape& shape) {
+    Weight one;
+    one.name = name;
+    one.shape = shape;
+    one.value = value(name, shape);
+    graph.weights.push_back(one);
+    return one.value;
+  };
+  const ValueId x = value("x", {kBatch, 5}, DType::kInt64);
+  graph.inputs = {x};
+  const ValueId emb = weight("emb.weight", {11, 8});
+  const ValueId head = tied ? emb : weight("head.weight", {11, 8});
+  const ValueId h = value("h", {kBatch, 5, 8}), y = value("y", {kBatch, 5, 11});
+  graph.nodes.push_back({"aten::embedding", {emb, x}, {h}, "emb", "m.py:1", false, {"weight", "indices"}});
+  graph.nodes.push_back(
+      {"aten::linear", {h, head, Arg()}, {y}, by_hand ? "" : "head", "m.py:2", false, {"input", "weight", "bias"}});
+  graph.outputs = {y};
+  return graph;
+}
+
+std::vector<std::string> paths_of(const Graph& graph, const std::string& part) {
+  std::vector<std::string> paths;
+  for (const Node& node : graph.nodes) {
+    if (node.path.find(part) != std::string::npos) paths.push_back(node.path);
+  }
+  return paths;
+}
+
+TEST_CASE("a module's own calls are adapted, and where it makes none those that take its weight", "[adapters]") {
+  const Lora both = lora_of({"emb"});
+  Graph tied = words_graph(true, true);  // the head reads the table by hand: only the embedding is the module's
+  insert_lora(tied, both);
+  CHECK(paths_of(tied, "lora_A").size() == 1);
+  verify(tied);
+  Graph by_hand = words_graph(true, false);
+  insert_lora(by_hand, lora_of({"head"}));
+  CHECK(paths_of(by_hand, "lora_A") == std::vector<std::string>{"head.lora_A"});
+  verify(by_hand);
+}
+
+TEST_CASE("a weight that is no matrix is no layer's", "[adapters]") {
+  Graph graph = words_graph(false, false);
+  graph.weights[1].shape = {8};
+  graph.values[static_cast<std::size_t>(graph.weights[1].value)].shape = {8};
+  CHECK_THROWS_WITH(insert_lora(graph, lora_of({"head"})), Catch::Contains("found no linear layer"));
+}
+
+TEST_CASE("an evaluation that reads an adapted layer's weight in another way is refused", "[adapters]") {
+  Graph graph = words_graph(false, false);
+  Graph other = words_graph(false, false);
+  other.nodes[1].op = "aten::mul.Tensor";
+  other.nodes[1].names = {"self", "other"};
+  other.nodes[1].args.resize(2);
+  graph.evaluation = std::make_shared<const Graph>(other);
+  CHECK_THROWS_WITH(
+      insert_lora(graph, lora_of({"head"})),
+      Catch::Contains("'head' is a layer in training, but in evaluation m.py:2: head (aten::mul.Tensor)"));
+  graph.evaluation = std::make_shared<const Graph>(words_graph(false, false));
+  CHECK_NOTHROW(insert_lora(graph, lora_of({"head"})));
+  Graph tied = words_graph(true, true);  // both read the table by hand
+  tied.evaluation = std::make_shared<const Graph>(words_graph(true, true));
+  CHECK_NOTHROW(insert_lora(tied, lora_of({"emb"})));
+}
+
+TEST_CASE("what other calls make of a layer's weight is known to who merges or saves its adapter", "[adapters]") {
+  const Adapter plain = own_adapters(words_graph(false, false), lora_of({"head"})).at(0);
+  CHECK((plain.read_by.empty() && plain.called_by.empty() && !plain.prepares_input));
+  const Adapter twice = own_adapters(words_graph(true, true), lora_of({"emb"})).at(0);
+  CHECK(twice.read_by == "m.py:2: (aten::linear)");
+  const Adapter by_hand = own_adapters(words_graph(true, false), lora_of({"head"})).at(0);
+  CHECK(by_hand.called_by == "m.py:2: (aten::linear)");
+}
+
+TEST_CASE("a parameter is not trained and frozen", "[adapters]") {
+  Graph graph = words_graph(false, false);
+  Lora lora = lora_of({"emb"});
+  lora.train = {"head"};
+  const std::vector<std::string> names = {"emb.weight", "head.weight"};
+  CHECK_THROWS_WITH(freeze_base(graph, lora, names, {"head.*"}),
+                    Catch::Contains("found 'head.weight' in train and in model.freeze"));
+  CHECK_NOTHROW(freeze_base(graph, lora, names, {"emb"}));
 }
 
 }  // namespace
