@@ -40,7 +40,8 @@ struct PhaseNumbers {
 [[nodiscard]] bool has_turn(const Recipe& recipe, std::size_t phase, std::int64_t place);
 
 /// `parameters`: all names that a model's parameters have. Throws Error{kConfig} that begins with the phase's `where`
-/// for a pattern that means none of them; the nearest are named.
-void check_phases(const std::vector<Phase>& phases, const std::vector<std::string>& parameters);
+/// for a pattern that means none of them; the nearest are named. Throws one that begins with a group's `where` for a
+/// group of a phase that has none of the phase's parameters. `graph`: the model's, which knows what is tied.
+void check_phases(const std::vector<Phase>& phases, const std::vector<std::string>& parameters, const Graph& graph);
 
 }  // namespace hfta::fusion

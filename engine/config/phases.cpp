@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 // Keys of a training that has no phases.
-constexpr const char* kSingle[] = {"loss", "optimizer", "clip_norm", "accumulate"};
+constexpr const char* kSingle[] = {"loss", "optimizer", "clip_norm"};
 
 void read_loss_of(Reader& section, fusion::Phase& phase) {
   phase.loss = section.word("loss");
@@ -47,6 +47,7 @@ void read_phases(Reader& train, const trials::Space& space, TaskSpec& task) {
   for (const char* key : kSingle) {
     if (train.has(key)) train.fail(key, "found it beside phases, each of which has its own; wanted one or the other");
   }
+  if (train.has("accumulate")) train.fail("accumulate", "found it beside phases, which accumulate no batches");
   task.recipe.clips = false;  // unless a phase says so
   const Site site = train.site("phases");
   const Node& list = *train.find("phases");

@@ -80,7 +80,7 @@ PreparedTask TrainerParts::prepare(const trials::Params& params) {
     names.insert(names.begin(), own.begin(), own.end());
   }
   fusion::check_groups(task.spec.recipe.groups, names);
-  fusion::check_phases(task.spec.recipe.phases, names);
+  fusion::check_phases(task.spec.recipe.phases, names, task.graph);
   task.graph = fusion::with_phases_trained(std::move(task.graph), task.spec.recipe);
   task.spec.hyper.graph.clear();
   for (const fusion::Hyper& hyper : task.graph.hypers) task.spec.hyper.graph.push_back(hyper.value);

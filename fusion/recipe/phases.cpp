@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
 #include "fusion/parameter_groups.hpp"
 #include "fusion/task_graph.hpp"
 
@@ -57,10 +58,19 @@ bool has_turn(const Recipe& recipe, std::size_t phase, std::int64_t place) {
   return recipe.phases.empty() || (place + 1) % recipe.phases.at(phase).every == 0;
 }
 
-void check_phases(const std::vector<Phase>& phases, const std::vector<std::string>& parameters) {
+void check_phases(const std::vector<Phase>& phases, const std::vector<std::string>& parameters, const Graph& graph) {
   for (const Phase& phase : phases) {
     check_groups({{phase.params, phase.where}}, parameters);
     check_groups(phase.groups, parameters);
+    const std::vector<int> named = groups_of_weights({{phase.params, ""}}, graph);
+    for (const ParameterGroup& group : phase.groups) {
+      const std::vector<int> own = groups_of_weights({group}, graph);
+      bool any = false;
+      for (std::size_t i = 0; i < own.size(); ++i) any = any || (own[i] != 0 && named[i] != 0);
+      if (any) continue;
+      throw Error(ErrorKind::kConfig,
+                  group.where + ": found parameters that the phase does not train, wanted some of " + phase.where);
+    }
   }
 }
 

@@ -1,4 +1,6 @@
 // Steps of several phases: each trains its own parameters with its own optimizer, whatever runs it.
+#include "fusion/passes/phases.hpp"
+
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -8,6 +10,8 @@
 #include "base/error.hpp"
 #include "catch_after_torch.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "fusion/passes/schema.hpp"
+#include "fusion/verify.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -141,6 +145,54 @@ TEST_CASE("a trial has numbers for every phase") {
   SlotInit init = trial(s.model, 0);
   init.hyper.phases.pop_back();
   CHECK_THROWS_WITH(array.admit(0, init), Catch::Contains("found numbers of 1 phases, wanted 2"));
+}
+
+TEST_CASE("a buffer is counted in by the phases whose loss depends on its module") {
+  Graph graph;
+  const auto value = [&](const std::string& name, Shape shape) {
+    graph.values.push_back({name, std::move(shape), DType::kFloat64});
+    return static_cast<ValueId>(graph.values.size()) - 1;
+  };
+  const ValueId x = value("x", {kBatch, 3});
+  graph.inputs = {x};
+  const auto module =
+      [&](const std::string& name) {  // counts its calls; the count is read by a call that gives nothing
+        Weight count;
+        count.name = name + ".count";
+        count.trained = false;
+        count.dtype = DType::kFloat64;
+        count.value = value(count.name, {});
+        graph.weights.push_back(count);
+        const ValueId counted = value(name + ".counted", {}), half = value(name + ".half", {}),
+                      y = value(name + ".y", {});
+        graph.nodes.push_back({"aten::add_.Tensor", {count.value, 1.0}, {counted}, name, "", false, {"self", "other"}});
+        graph.nodes.push_back({"aten::mul.Tensor", {counted, 0.5}, {half}, name, "", false, {"self", "other"}});
+        graph.nodes.push_back({"aten::mean", {x}, {y}, name, "", false, {"self"}});
+        return y;
+      };
+  const ValueId a = module("a"), b = module("b");
+  graph.outputs = {a, b};
+  for (const ValueId loss : {a, b}) {
+    graph.objective = Objective{loss};
+    const Graph own = with_statistics_of_objective(with_complete_arguments(graph));
+    std::string counted;
+    for (const Node& node : own.nodes) {
+      if (node.op == "aten::add_.Tensor") counted += node.path;
+    }
+    CHECK(counted == (loss == a ? "a" : "b"));
+    CHECK_NOTHROW(verify(own));
+  }
+}
+
+TEST_CASE("a group of a phase has to have some of the phase's parameters") {
+  const Setting s = float64_setting();
+  std::vector<std::string> names;
+  for (const Weight& weight : s.model.graph.weights) names.push_back(weight.name);
+  std::vector<Phase> phases = s.model.recipe.phases;
+  CHECK_NOTHROW(check_phases(phases, names, s.model.graph));
+  phases[0].groups = {{phases[1].params, "s.yaml:9: groups.0"}};
+  CHECK_THROWS_WITH(check_phases(phases, names, s.model.graph),
+                    Catch::Contains("s.yaml:9: groups.0: found parameters that the phase does not train"));
 }
 
 }  // namespace hfta::fusion::testing
