@@ -224,7 +224,7 @@ const std::vector<Method>& methods() {
        .sampler = grid,
        .takes_objectives = true},
       {.name = "random",
-       .sentence = "independent draws; a finite space is not repeated until all of it was tried",
+       .sentence = "independent draws; of a finite space, pass after pass, each of which tries all of it",
        .sampler = random,
        .takes_objectives = true},
       {.name = "sobol",

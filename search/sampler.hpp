@@ -81,7 +81,7 @@ struct GpOptions {
 /// improvement over the trials that ended, given all that are running. A pruned trial counts with its value so far, but
 /// as no better than the median of COMPLETE ones; a failed one tells where trials fail, and nothing of values
 /// (gp/feasibility.hpp). Of thousands of trials the model sees some
-/// hundreds (gp/observations.hpp). If there are finitely many configurations, none is drawn twice as long as another is
+/// hundreds (gp/observations.hpp). No configuration is drawn twice as long as another is
 /// found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                const GpOptions& options, Repeats repeats = Repeats::kAvoided);
@@ -93,7 +93,7 @@ struct CmaesOptions {
 /// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772) on the unit scale,
 /// with the margin of Hamano et al. (GECCO 2022) for steps. Categories are drawn from shares of their own, which move
 /// to those of each generation's better half. Trials that ended, in the order of their draws, are the generations, so
-/// that trials may end in any order; they rank as in TPE. If there are finitely many configurations, none is drawn
+/// that trials may end in any order; they rank as in TPE. No configuration is drawn
 /// twice as long as another is found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                   const CmaesOptions& options, Repeats repeats = Repeats::kAvoided);
@@ -106,7 +106,7 @@ struct EvolutionOptions {
 /// Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019): of
 /// some trials of the population, the best one is the parent, and one parameter of it is changed: a category is drawn
 /// anew, a number is moved, or now and then drawn anew. Until a population has ended, Sobol points. Trials rank as in
-/// TPE. If there are finitely many configurations, none is drawn twice as long as another is found. This sampler
+/// TPE. No configuration is drawn twice as long as another is found. This sampler
 /// learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                       const EvolutionOptions& options,
@@ -120,9 +120,8 @@ struct Nsga2Options {
 /// for the last of one: the population is the best `population` of all COMPLETE trials, by front and then by crowding
 /// distance (Durillo et al., "On the Effect of the Steady-State Selection Scheme in Multi-Objective Genetic
 /// Algorithms", EMO 2009). A draw is the child of two winners of tournaments between two, by uniform crossover and
-/// polynomial mutation. Until there is a population, Sobol points. Failed trials are no parents. If there are finitely
-/// many configurations, none is drawn twice as long as another is found. This sampler learns. `goals`: one per
-/// objective.
+/// polynomial mutation. Until there is a population, Sobol points. Failed trials are no parents. No configuration is
+/// drawn twice as long as another is found. This sampler learns. `goals`: one per objective.
 [[nodiscard]] std::unique_ptr<Sampler> make_nsga2(trials::Space space, std::uint64_t seed,
                                                   const std::vector<trials::Goal>& goals, const Nsga2Options& options,
                                                   Repeats repeats = Repeats::kAvoided);
@@ -161,7 +160,7 @@ struct DehbOptions {
 
 /// Freeze-thaw's sampler: the new configurations among the picks of its scheduler (make_freeze_thaw_scheduler()), by
 /// the same forecasts. Until startup_trials have shown a value, Sobol points. `splitting`: parameters that trials have
-/// to share to train side by side. If there are finitely many configurations, none is drawn twice as long as another is
+/// to share to train side by side. No configuration is drawn twice as long as another is
 /// found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_freeze_thaw(const trials::Space& space,
                                                         const std::set<std::string>& splitting, std::uint64_t seed,

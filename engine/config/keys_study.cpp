@@ -189,10 +189,12 @@ std::vector<Key> parameter_keys() {
        .sentence = "One per value; they add up to 1."},
       {.path = "parameters.*.min",
        .only = ranges,
-       .sentence = "Least value; of (inv_)(q_)log_uniform, its natural logarithm."},
+       .sentence =
+           "Least value; of (inv_)(q_)log_uniform, its natural logarithm. q_* round to a multiple of `q`, which may "
+           "lie up to half of `q` outside."},
       {.path = "parameters.*.max",
        .only = ranges,
-       .sentence = "Greatest value, included; of (inv_)(q_)log_uniform, its natural logarithm."},
+       .sentence = "Greatest value, included; of (inv_)(q_)log_uniform, its natural logarithm. q_* round likewise."},
       {.path = "parameters.*.mu",
        .fallback = "0",
        .only = normals,

@@ -66,6 +66,10 @@ double read_bound(Reader& parameter, const char* key, DistributionKind kind) {
   if (kind == DistributionKind::kIntUniform && !is_integer(node)) {
     parameter.fail(key, fmt::format("found {}, wanted an integer", found_text(*node)));
   }
+  const auto* whole = std::get_if<std::int64_t>(&node->value);
+  if (kind == DistributionKind::kIntUniform && whole != nullptr && static_cast<std::int64_t>(value) != *whole) {
+    parameter.fail(key, fmt::format("found {}, wanted an integer between -2^53 and 2^53", *whole));
+  }
   return value;
 }
 

@@ -119,8 +119,8 @@ void check_lists(Reader& root, const std::string& file, const StudyConfig& confi
   for (const trials::Parameter& parameter : config.space) {
     if (search::Choices::of(parameter.distribution)) continue;
     fail_at(file, *map.find(parameter.name), join_path("parameters", parameter.name),
-            fmt::format("found {}, wanted finitely many values (value, values, int_uniform, q_*): {} search tries "
-                        "them all",
+            fmt::format("found {}, wanted finitely many values (value, values, int_uniform, q_uniform, "
+                        "q_log_uniform): {} search tries them all",
                         trials::name_of(parameter.distribution.kind), config.method));
   }
 }

@@ -94,15 +94,9 @@ class Nsga2 final : public Sampler {
     for (int i = 0; i < kMostTries; ++i) {
       Params child =
           with_given(inputs_.params_at(inputs_.rounded(mutated(crossed(population, random), random))), given);
-      if (keeps_ || (!tried_.contains(child) && !is_in(population, child))) return child;
+      if (keeps_ || !tried_.contains(child)) return child;
     }
     return untried(*startup_, number, tried_, given);
-  }
-
-  // Needed in an infinite space, of which `tried_` keeps nothing.
-  [[nodiscard]] static bool is_in(const std::vector<Parent>& population, const Params& params) {
-    return std::any_of(population.begin(), population.end(),
-                       [&](const Parent& parent) { return parent.trial->params == params; });
   }
 
   // The winner of a tournament of two; if they are equal, the first.

@@ -159,12 +159,12 @@ class Retried final : public Sampler {
   }
 
   // A random draw that was not tried; if none is found, `repeated` or else the first draw that was.
-  [[nodiscard]] Params drawn_at_random(int number, std::optional<Params> repeated) const {
+  [[nodiscard]] Params drawn_at_random(int number, std::optional<Params> repeated) {
     int repeats = 0;
     for (std::uint64_t attempt = 0; attempt < kAtRandom && repeats < kRepeated; ++attempt) {
       Params params = at_random(number, attempt);
       if (broken(constraints_, params) != nullptr) continue;
-      if (!tried_.contains(params)) return params;
+      if (!tried_.contains(params) || (!repeated && is_full())) return params;
       ++repeats;
       if (!repeated) repeated = std::move(params);
     }
@@ -187,7 +187,9 @@ class Retried final : public Sampler {
     return *samplers_[attempt];
   }
 
+  // Whether no new configuration is left.
   [[nodiscard]] bool is_full() {
+    if (!tried_.is_finite()) return false;
     if (!all_) all_ = all_keys(space_, constraints_);
     return !all_->empty() &&
            std::all_of(all_->begin(), all_->end(), [&](const std::string& key) { return tried_.contains_key(key); });
@@ -217,7 +219,7 @@ std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed
   std::unique_ptr<Sampler> inner = of_groups(space, seed, Repeats::kAvoided);
   if (!conditional && constraints.empty()) return inner;
   if (!inner->learns()) return std::make_unique<Filtered>(std::move(space), std::move(constraints), std::move(inner));
-  const bool compares = !by_sampler && Tried(space).is_finite();
+  const bool compares = !by_sampler;
   if (constraints.empty() && !compares) return inner;
   return std::make_unique<Retried>(std::move(space), seed, std::move(constraints), of_groups, compares);
 }

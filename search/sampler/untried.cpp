@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "search/choices.hpp"
@@ -23,7 +24,7 @@ std::string key_of(const trials::Params& params) {
   return text;
 }
 
-Tried::Tried(const trials::Space& space, Repeats repeats) : size_(1) {
+Tried::Tried(const trials::Space& space, Repeats repeats) : keeps_(repeats == Repeats::kAvoided), size_(1) {
   if (repeats == Repeats::kAllowed) size_.reset();
   for (const trials::Parameter& parameter : space) {
     const auto choices = Choices::of(parameter.distribution);
@@ -32,12 +33,22 @@ Tried::Tried(const trials::Space& space, Repeats repeats) : size_(1) {
 }
 
 void Tried::reset(const History& history) {
-  keys_.clear();
-  for (const SeenTrial& trial : history) add(trial.params);
+  if (!keeps_) return;
+  const bool begins =
+      added_.size() <= history.size() &&
+      std::equal(added_.begin(), added_.end(), history.begin(),
+                 [](const trials::Params& added, const SeenTrial& trial) { return added == trial.params; });
+  if (!begins) {
+    added_.clear();
+    keys_.clear();
+  }
+  for (std::size_t i = added_.size(); i < history.size(); ++i) add(history[i].params);
 }
 
 void Tried::add(const trials::Params& params) {
-  if (size_) keys_.insert(key_of(params));
+  if (!keeps_) return;
+  keys_.insert(key_of(params));
+  added_.push_back(params);
 }
 
 trials::Params untried(Sampler& random, int number, const Tried& tried, const trials::Params& given) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Draws that do not repeat a configuration of a finite space. Internal to samplers that learn.
+/// Draws that do not repeat a configuration. Internal to samplers that learn.
 
 #include <cstdint>
 #include <memory>
@@ -15,8 +15,7 @@ namespace hfta::search {
 /// Text that two configurations share only if they are the same: each name, value's type and value, with lengths.
 [[nodiscard]] std::string key_of(const trials::Params& params);
 
-/// Configurations of a finite space that were drawn already. For an infinite space, and where repeats are allowed, it
-/// stays empty.
+/// Configurations that were drawn already. Where repeats are allowed, it stays empty.
 class Tried {
  public:
   /// REQUIRES a valid space. Conditions play no part: a space with conditions is never full.
@@ -24,14 +23,16 @@ class Tried {
   [[nodiscard]] bool is_finite() const { return size_.has_value(); }
   /// Whether no new configuration is left.
   [[nodiscard]] bool is_full() const { return size_ && static_cast<double>(keys_.size()) >= *size_; }
-  /// Forgets all, then adds the configurations of `history`.
+  /// Becomes the configurations of `history`. Cheap where that begins with those that are here.
   void reset(const History& history);
   void add(const trials::Params& params);
-  [[nodiscard]] bool contains(const trials::Params& params) const { return size_ && contains_key(key_of(params)); }
+  [[nodiscard]] bool contains(const trials::Params& params) const { return keeps_ && contains_key(key_of(params)); }
   [[nodiscard]] bool contains_key(const std::string& key) const { return keys_.contains(key); }
 
  private:
+  bool keeps_;                  ///< Repeats are avoided.
   std::optional<double> size_;  ///< Number of possible configurations; unset: infinitely many, or repeats are allowed.
+  std::vector<trials::Params> added_;
   std::unordered_set<std::string> keys_;
 };
 

@@ -194,7 +194,8 @@ TEST_CASE("a parameter with conditions can be given, and decides which others ap
     for (const char* optimizer : {"sgd", "adamw"}) {
       INFO(name << ", " << optimizer);
       const Params given = {{"optimizer", word(optimizer)}, {"hidden", integer(16)}};
-      for (const Params& params : make(method(name), space)->ask(0, 4, {}, given)) {
+      const int there_are = std::string(optimizer) == "sgd" ? 4 : 1;  // of adamw's a second draw would be a repeat
+      for (const Params& params : make(method(name), space)->ask(0, there_are, {}, given)) {
         CHECK(has_given(params, given));
         CHECK((trials::find_value(params, "momentum") != nullptr) == (std::string(optimizer) == "sgd"));
       }

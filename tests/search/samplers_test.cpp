@@ -11,6 +11,7 @@
 #include "search/choices.hpp"
 #include "search/completion.hpp"
 #include "search/methods.hpp"
+#include "search/sampler/untried.hpp"
 #include "tests/trials/distributions.hpp"
 
 using namespace hfta;
@@ -258,4 +259,31 @@ TEST_CASE("every sampler maximizes as it minimizes") {
       }
     }
   }
+}
+
+TEST_CASE(
+    "methods that learn repeat no configuration of an infinite space, though its best one is at an end of the range") {
+  const std::string name = GENERATE("tpe", "gp", "cmaes", "evolution", "nsga2");
+  const std::uint64_t seed = GENERATE(1, 2);
+  const bool conditional = GENERATE(false, true);
+  CAPTURE(name, seed, conditional);
+  Space space = {{"a", bounded(Kind::kUniform, 0, 1)}, {"b", bounded(Kind::kLogUniformValues, 1e-4, 1)}};
+  if (conditional) {
+    space.push_back({"c", categorical({word("x"), word("y")})});
+    space[1].when = {{"c", {word("x")}}};
+  }
+  static const std::set<std::string> nothing;
+  const auto sampler = make_sampler(method(name), {}, {space, Goal::kMinimize, seed, nothing});
+  History history;
+  std::set<std::string> different;
+  for (int n = 0; n < 60; ++n) {
+    Params params = sampler->ask(n, 1, history).at(0);
+    different.insert(key_of(params));
+    double value = 0;
+    for (const auto& [parameter, drawn] : params) {
+      if (const auto* number = std::get_if<double>(&drawn)) value -= *number;
+    }
+    history.push_back({std::move(params), {value}, value, State::kComplete});
+  }
+  CHECK(different.size() == 60);
 }

@@ -22,6 +22,8 @@ constexpr std::size_t kMostObserved = 200;  // trials with a value that the mode
 constexpr std::size_t kSamples = 64;        // samples of the values that running trials will have
 constexpr std::size_t kMostRunning = 64;    // running trials that the model sees, the latest
 constexpr Index kGood = 4;                  // trials around which candidates are drawn
+constexpr double kNothing = -100;           // logarithm of an improvement for which a Sobol point is the better draw
+constexpr double kNear = 1e-4;              // distance, as a part of each range, below which a draw is no other one
 
 // Number of candidates; fewer where more observations make each more expensive.
 std::size_t candidates(Index observed) { return observed < 100 ? 768 : 384; }
@@ -35,7 +37,8 @@ class Gp final : public Sampler {
         options_(options),
         inputs_(space_),
         startup_(make_sobol(space_, seed, repeats)),
-        tried_(space_, repeats) {}
+        tried_(space_, repeats),
+        repeats_(repeats) {}
 
   [[nodiscard]] bool learns() const override { return true; }
 
@@ -106,11 +109,28 @@ class Gp final : public Sampler {
                                                      normals(running.rows(), number), learnt.feasibility);
     const SobolPoints cube(static_cast<std::size_t>(inputs_.size()), seed_, Stream::kGp, 3 * number + 1);
     CountedRandom random(seed_, Stream::kGp, 3 * number + 2);
-    const auto allowed = [&](const Vector& x) { return !tried_.contains(inputs_.params_at(x)); };
+    const auto allowed = [&](const Vector& x) {
+      return !is_near(seen.tried, x) && !is_near(seen.running, x) && !tried_.contains(inputs_.params_at(x));
+    };
     const auto best = maximize(inputs_, acquisition, {cube.points(0, candidates(seen.x.rows())), good(seen)},
                                inputs_.numbers_of(given), random, allowed);
-    if (!best) return std::nullopt;
+    if (!best || acquisition.at(*best, nullptr) < kNothing) return std::nullopt;
     return inputs_.params_at(*best);
+  }
+
+  // Whether one of the rows is a configuration beside which another teaches next to nothing. Without this, a best value
+  // at an end of a range would be drawn again and again.
+  [[nodiscard]] bool is_near(const Matrix& rows, const Vector& x) const {
+    if (repeats_ == Repeats::kAllowed) return false;
+    for (Index row = 0; row < rows.rows(); ++row) {
+      bool near = true;
+      for (Index i = 0; i < x.size() && near; ++i) {
+        const double most = inputs_.dimensions()[static_cast<std::size_t>(i)].is_category() ? 0 : kNear;
+        near = std::abs(rows(row, i) - x[i]) <= most;
+      }
+      if (near) return true;
+    }
+    return false;
   }
 
   [[nodiscard]] static Matrix good(const Observations& seen) {
@@ -129,6 +149,7 @@ class Gp final : public Sampler {
   Inputs inputs_;
   std::unique_ptr<Sampler> startup_;
   Tried tried_;
+  Repeats repeats_;
   std::optional<Learnt> learnt_;
 };
 
