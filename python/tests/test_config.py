@@ -2,7 +2,8 @@
 import unittest
 
 import numpy as np
-from support import ht
+import torch
+from support import ht, tune
 
 from hfta_tune import config, yaml
 from hfta_tune.errors import ConfigError
@@ -44,6 +45,24 @@ class Distributions(unittest.TestCase):
                               ([1, 2], {"values": [1, 2]}), ({"min": 0, "max": 1.5}, {"min": 0, "max": 1.5})]:
             with self.subTest(value):
                 self.assertEqual(build({"lr": value})["parameters"]["lr"], wanted)
+
+
+    def test_a_pair_that_may_be_a_range_is_refused(self):
+        for value in [(1e-3, 1e-1), (0, 0.5), (0.5, 1), (np.float32(0.25), np.float64(0.5))]:
+            with self.subTest(value), self.assertRaisesRegex(
+                    ConfigError, r"^parameters.lr: found the pair \(.*\), wanted ht.uniform\(.*\) or ht.log_uniform\(.*\) for all "
+                                 r"numbers between, or ht.choice\(\[.*\]\) for these two"):
+                build({"lr": value})
+        for value in [[1e-3, 1e-1], (16, 32), (0.1, 0.2, 0.3), ("a", "b"), (True, False), (0.5,)]:
+            with self.subTest(value):
+                self.assertEqual(build({"lr": value})["parameters"]["lr"], {"values": list(value)})
+
+    def test_devices_and_types(self):
+        for value, wanted in [(torch.device("cpu"), "cpu"), (torch.device("cuda", 1), "cuda:1"),
+                              ([torch.device("cpu"), "cuda:0"], ["cpu", "cuda:0"])]:
+            with self.subTest(wanted):
+                self.assertEqual(build({"lr": 1}, over={"array": {"device": value}})["array"]["device"], wanted)
+        self.assertEqual(build({"lr": 1}, more={"dtype": torch.float64})["train"]["dtype"], "float64")
 
 
 class Places(unittest.TestCase):
@@ -171,6 +190,9 @@ class Escape(unittest.TestCase):
     def test_an_unknown_argument_names_near_ones(self):
         with self.assertRaisesRegex(ConfigError, "found the argument 'scheduler'.*near: schedule.*config="):
             build({"lr": 1}, more={"scheduler": "cosine"})
+        for found, wanted in [("epoch", "epochs"), ("batchsize", "batch_size"), ("seeds", "seed"), ("freze", "freeze")]:
+            with self.subTest(found), self.assertRaisesRegex(ConfigError, f"found the argument '{found}'.*near: [a-z, ]*{wanted}"):
+                tune(".", **{found: 3})
 
 
 class Fingerprints(unittest.TestCase):

@@ -521,8 +521,8 @@ class Results(Case):
         self.assertEqual(study.confusion_matrix().dtype, np.int64)
         other = next(trial.number for trial in study.trials if trial.number != study.best.number)
         for call, words in [(lambda: study.confusion_matrix(other, of="test"), "no confusion matrix 'test', wanted one of .'val'"),
-                            (lambda: study.confusion_matrix(99), "trial 99"),
-                            (self.study.confusion_matrix, "metrics=..confusion_matrix")]:
+                            (lambda: study.confusion_matrix(99), "found no trial 99, wanted 0 to 3"),
+                            (self.study.confusion_matrix, "found no confusion matrix of trial .*metrics=..confusion_matrix")]:
             with self.subTest(words), self.assertRaisesRegex(ht.HftaError, words):
                 call()
 
@@ -546,10 +546,25 @@ class Results(Case):
         with self.assertRaises(ht.HftaError):
             ht.load_study(self.folder / "nowhere.db")
 
+    def test_another_module(self):
+        for label, module, words in [("shapes", net(classes=4), "do not fit the module, Net, wanted .*: size mismatch for head"),
+                                     ("names", nn.Linear(6, 3), "do not fit the module, Linear, wanted .*: Missing key"),
+                                     ("no module", 3, "module: found 3, wanted a torch.nn.Module"),
+                                     ("a function", lambda: 3, "found int as what it returns, wanted a torch.nn.Module")]:
+            with self.subTest(label), self.assertRaisesRegex(ht.ConfigError, words) as caught:
+                ht.load_study(self.folder / "study.db", "s", module).best_module()
+            self.assertNotIn("\n", str(caught.exception))
+
     def test_optuna(self):
         self.need("optuna")
         self.assertEqual(self.study.optuna().best_trial.number, self.study.best.number)
         self.assertEqual(self.study.optuna().best_value, self.study.best.value)
+        for name in ("a?b.db", "run%20a.db", "a b.db", "a#b.db", "{a}.db", "ä&c=d.db", "%.db", "a%3Fb.db"):
+            with self.subTest(name):
+                study = tune(self.folder, name="s", storage=self.folder / name, trials=1, epochs=1)
+                files = {path.name for path in self.folder.iterdir()}
+                self.assertEqual(study.optuna().best_value, study.best.value)
+                self.assertEqual({path.name for path in self.folder.iterdir()}, files)
 
     def test_without_pandas_and_optuna(self):
         for call, package in [(self.study.dataframe, "pandas"), (self.study.optuna, "optuna")]:

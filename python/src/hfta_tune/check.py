@@ -11,8 +11,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import yaml
-from .data import Arrays, to_array, write
+from .data import Arrays
+from .data_files import write
 from .errors import ConfigError, ExportError, ProgramNotFound
+from .numeric import to_array
 from .program import call
 
 if TYPE_CHECKING:
@@ -37,11 +39,27 @@ def resized(tree: Any, size: int, wanted: int) -> Any:
 
 
 def runs(source: "Traceable") -> None:
-    """Runs the module on the example, for an error in its own words, before tracing hides them. Throws ExportError."""
+    """Runs the module on the example, for an error in its own words, before tracing hides them. Throws ExportError.
+
+    Prepares torch for writing what the module takes and gives."""
+    name = type(source.module).__name__
     try:
-        _outputs(copy.deepcopy(source.in_training()), source.args, source.kwargs, seed=0)
+        outputs = _run(copy.deepcopy(source.in_training()), source.args, source.kwargs, seed=0)
     except Exception as error:
-        raise ExportError(f"{type(source.module).__name__} fails on the example: {error}") from error
+        raise ExportError(f"{name} fails on the example: {error}") from error
+    if not _tensors_in(outputs):
+        raise ExportError(f"{name}.forward: found no tensor in what it returns, wanted at least one")
+    _register_named_tuples((source.args, source.kwargs, outputs))
+
+
+def _register_named_tuples(tree: Any) -> None:
+    """Gives the classes of named tuples in `tree` the names that torch.export.save wants, unless they have some."""
+    def visit(node: Any) -> bool:
+        kind = type(node)
+        if isinstance(node, tuple) and hasattr(kind, "_fields") and kind not in pytree.SUPPORTED_SERIALIZED_TYPES:
+            pytree._register_namedtuple(kind, serialized_type_name=f"{kind.__module__}.{kind.__qualname__}")
+        return False
+    pytree.tree_leaves(tree, is_leaf=visit)
 
 
 def read_back(programs: "Programs", exported: "Exported") -> None:
@@ -75,10 +93,17 @@ def _compare(programs: "Programs", file: pathlib.Path, in_mode: Callable[[], Any
 
 
 def _outputs(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any, seed: int) -> List[torch.Tensor]:
+    return _tensors_in(_run(module, args, kwargs, seed))
+
+
+def _run(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any, seed: int) -> Any:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        outputs = module(*args, **kwargs)
-    return [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+        return module(*args, **kwargs)
+
+
+def _tensors_in(tree: Any) -> List[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def _agree(found: List[torch.Tensor], wanted: List[torch.Tensor]) -> bool:
@@ -107,8 +132,11 @@ def with_program(exported: "Exported", programs: "Programs") -> None:
         return
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
         return
-    arrays = Arrays({name: to_array(tensor, name) for name, tensor in tensors.items()},
-                    {"hfta_y": torch.zeros_like(first).numpy()})
+    try:
+        arrays = Arrays({name: to_array(tensor, name) for name, tensor in tensors.items()},
+                        {"hfta_y": torch.zeros_like(first).numpy()})
+    except ConfigError as error:
+        raise ExportError(f"example: {str(error).removeprefix('data: ')}") from error
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         model = {"file": str(exported.path.resolve())}

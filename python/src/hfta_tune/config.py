@@ -4,8 +4,11 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import numbers
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import torch
 
 from .errors import ConfigError
 from .space import Distribution
@@ -54,25 +57,31 @@ def build(space: Optional[Mapping[str, Any]], given: Tree, more: Tree, config: O
     config: merged into the tree at the end, map by map; its values win.
     Throws ConfigError for an argument that is not known.
     """
+    refuse_unknown(more)
     tree = json_like(given)
     for name, value in more.items():
-        if name not in _ARGUMENTS:
-            near = difflib.get_close_matches(name, _ARGUMENTS, n=3)
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise ConfigError(f"tune: found the argument '{name}', wanted one of {', '.join(_ARGUMENTS)}{hint}; any other "
-                              "key of a config goes into config={...}")
         if value is not None:
             _put(tree, _ARGUMENTS[name], json_like(value))
     _merge(tree, json_like(config or {}))
     space = {**(space or {}), **tree.pop("parameters", {})}
     drawn = [*space.values(), *(leaf for _, leaf in _leaves(tree))]
-    parameters = {str(name): _keys(value) for name, value in space.items()}
+    parameters = {str(name): _keys(str(name), value) for name, value in space.items()}
     _place_unused(tree, parameters, space)
     _name_inline(tree, parameters, space)
     tree["parameters"] = parameters
     _refuse_objects(tree)
     _fill_in(tree, gridded=any(isinstance(value, Distribution) and value.gridded for value in drawn))
     return tree
+
+
+def refuse_unknown(more: Tree, named: Sequence[str] = ()) -> None:
+    """Throws ConfigError for further arguments of `tune` that there are not, which may be misspellings of its `named` ones."""
+    for name in more:
+        if name not in _ARGUMENTS:
+            near = difflib.get_close_matches(name, [*named, *_ARGUMENTS], n=3)
+            hint = f"; near: {', '.join(near)}" if near else ""
+            raise ConfigError(f"tune: found the argument '{name}', wanted one of {', '.join(_ARGUMENTS)}{hint}; any other "
+                              "key of a config goes into config={...}")
 
 
 def _refuse_objects(tree: Tree) -> None:
@@ -106,25 +115,37 @@ def cuts_folds(folds: Any) -> bool:
 
 
 def json_like(value: Any) -> Any:
-    """`value` with dicts and lists of its own, and plain numbers in place of NumPy's and torch's."""
+    """`value` with dicts and lists of its own, plain numbers in place of NumPy's and torch's, and names of devices and types."""
     if isinstance(value, Mapping):
         return {str(key): json_like(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_like(inner) for inner in value]
+    if isinstance(value, (torch.device, torch.dtype)):
+        return str(value).removeprefix("torch.")
     if hasattr(value, "tolist"):
         return json_like(value.tolist())
     return value
 
 
-def _keys(value: Any) -> Tree:
-    """A parameter's map in the config. A plain value is a constant; a map is passed on."""
+def _keys(name: str, value: Any) -> Tree:
+    """A parameter's map in the config. A plain value is a constant, a list a choice; a map is passed on."""
     if isinstance(value, Distribution):
         return json_like(value.keys)
     if isinstance(value, Mapping):
         return json_like(value)
+    if _may_be_a_range(value):
+        low, high = json_like(value)
+        raise ConfigError(f"parameters.{name}: found the pair ({low}, {high}), wanted ht.uniform({low}, {high}) or "
+                          f"ht.log_uniform({low}, {high}) for all numbers between, or ht.choice([{low}, {high}]) for these two")
     if isinstance(value, (list, tuple)):
         return {"values": json_like(value)}
     return {"value": json_like(value)}
+
+
+def _may_be_a_range(value: Any) -> bool:
+    """A tuple of two real numbers is how other tools write a range."""
+    numbers_only = isinstance(value, tuple) and all(isinstance(end, numbers.Real) for end in value)
+    return numbers_only and len(value) == 2 and not all(isinstance(end, numbers.Integral) for end in value)
 
 
 def _put(tree: Tree, place: Place, value: Any) -> None:
@@ -177,7 +198,7 @@ def _name_inline(tree: Tree, parameters: Tree, space: Mapping[str, Any]) -> None
             if short.count(name) > 1 or name in parameters:
                 name = ".".join(map(str, place[1:]))
             names[id(distribution)] = name
-            parameters[name] = _keys(distribution)
+            parameters[name] = _keys(name, distribution)
         _at(tree, place[:-1])[place[-1]] = "${" + names[id(distribution)] + "}"
 
 

@@ -1,21 +1,17 @@
-"""Brings data of any usual kind into arrays by name, and writes them where a config can name them."""
+"""Brings data of any usual kind into arrays by name."""
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import pathlib
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 import torch
 
+from . import frames
 from .errors import ConfigError
+from .numeric import to_array
 
-_READ_WHOLE = 512 * 2**20  # bytes of data files that every call may read: about a second
+_LONGEST_NAME = 200  # bytes, so that a file can have it and an extension
 _USUAL_TARGETS = ("y", "labels", "label", "target")
 
 
@@ -43,9 +39,16 @@ class Names:
     """How the arrays of data are told apart."""
 
     inputs: Sequence[str]            # arguments of the module's forward, in order
-    target: Optional[str] = None     # the array or column of targets, where the caller named it
-    features: Optional[Sequence[str]] = None  # columns of a table
+    target: Any = None               # the array or column of targets, where the caller named it
+    features: Optional[Sequence[Any]] = None  # columns of a table
     with_targets: bool = True        # False: the model computes its loss, targets may be among its inputs
+
+
+def with_features_of(names: Names, data: Any) -> Names:
+    """For a DataFrame beside the training data: its columns are theirs, wherever they stand in it."""
+    if not frames.is_frame(data) or names.features is not None:
+        return names
+    return replace(names, features=[column for column in data.columns if str(column) != str(names.target)])
 
 
 def collect(data: Any, names: Names) -> Arrays:
@@ -53,8 +56,10 @@ def collect(data: Any, names: Names) -> Arrays:
 
     A dataset is read once, in order: random augmentation is drawn once. Throws ConfigError, which says what was found.
     """
-    if _is_frame(data):
-        arrays = _from_frame(data, names)
+    if frames.is_frame(data):
+        x, y = frames.arrays_of(data, names.target, names.features)
+        inputs = {_input_name(names, 0): x}
+        arrays = Arrays(inputs, {_target_name(inputs, names): y})
     elif isinstance(data, dict):
         arrays = _from_dict(data, names)
     elif isinstance(data, (tuple, list)):
@@ -81,7 +86,8 @@ def _check(arrays: Arrays, names: Names) -> None:
         raise ConfigError(f"data: found no targets among {list(arrays.inputs)}, wanted them as y of (x, y) or as the array "
                           "that target= names")
     # The program takes "t.npy" for the file's name, and then it cannot be told from the array "t".
-    unfit = [name for name in arrays.all if "/" in name or name.startswith(".") or name.lower().endswith(".npy")]
+    unfit = [name for name in arrays.all if "/" in name or "\0" in name or name.startswith(".") or
+             name.lower().endswith(".npy") or len(name.encode("utf-8", "replace")) > _LONGEST_NAME]
     if unfit:
         raise ConfigError(f"data: found the names {unfit}, wanted names that files can have, without .npy")
     lengths = {name: array.shape[0] if array.ndim else None for name, array in arrays.all.items()}
@@ -89,23 +95,13 @@ def _check(arrays: Arrays, names: Names) -> None:
         raise ConfigError(f"data: found arrays of these lengths, wanted one length above 0: {lengths}")
 
 
-def to_array(value: Any, name: str) -> np.ndarray:
-    """A tensor, an array or a list of numbers as an array on the CPU; bfloat16, which NumPy lacks, as float32."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu()
-        return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        raise ConfigError(f"data: {name}: found {type(value).__name__} of type {array.dtype}, wanted numbers")
-    return array
-
-
 def _input_name(names: Names, position: int) -> str:
     return names.inputs[position] if position < len(names.inputs) else f"x{position}"
 
 
 def _target_name(inputs: Dict[str, Any], names: Names) -> str:
-    return next(name for name in (names.target, "y", "target", "targets") if name and name not in inputs)
+    target = None if names.target is None else str(names.target)
+    return next(name for name in (target, "y", "target", "targets") if name and name not in inputs)
 
 
 def _from_pair(data: Sequence[Any], names: Names) -> Arrays:
@@ -115,9 +111,22 @@ def _from_pair(data: Sequence[Any], names: Names) -> Arrays:
     if isinstance(x, dict):
         inputs = {str(name): to_array(value, name) for name, value in x.items()}
     else:
-        parts = x if isinstance(x, (tuple, list)) and x and hasattr(x[0], "shape") else (x,)
+        several = isinstance(x, (tuple, list)) and len(x) > 0 and hasattr(x[0], "shape") and not _are_rows(x, y, names)
+        parts = x if several else (x,)
         inputs = {_input_name(names, i): to_array(part, _input_name(names, i)) for i, part in enumerate(parts)}
     return Arrays(inputs, {} if y is None else {_target_name(inputs, names): to_array(y, "y")})
+
+
+def _are_rows(x: Sequence[Any], y: Any, names: Names) -> bool:
+    """Whether a list of arrays is one input, of one array per sample, rather than one array per input as a tuple is."""
+    if isinstance(x, tuple):
+        return False
+    too_many = len(x) > max(len(names.inputs), 1)
+    if not hasattr(y, "__len__"):
+        return too_many
+    if all(np.shape(part)[:1] == (len(y),) for part in x):
+        return too_many and len(x) == len(y)
+    return too_many or len(x) == len(y)
 
 
 def _from_dict(data: Dict[Any, Any], names: Names) -> Arrays:
@@ -129,59 +138,14 @@ def _from_dict(data: Dict[Any, Any], names: Names) -> Arrays:
 
 def _target_among(arrays: Dict[str, Any], names: Names) -> Optional[str]:
     if names.target is not None:
-        if names.target not in arrays:
+        if str(names.target) not in arrays:
             raise ConfigError(f"target: found '{names.target}', wanted one of {list(arrays)}")
-        return names.target
+        return str(names.target)
     others = [name for name in arrays if name not in names.inputs]
     if len(others) == 1:
         return others[0]
     usual = [name for name in _USUAL_TARGETS if name in (others or arrays)]
     return usual[0] if usual and (others or names.with_targets) else None
-
-
-def _is_frame(data: Any) -> bool:
-    return type(data).__name__ == "DataFrame" and type(data).__module__.split(".")[0] == "pandas"
-
-
-def with_features_of(names: Names, data: Any) -> Names:
-    """For a DataFrame beside the training data: its columns are theirs, wherever they stand in it."""
-    if not _is_frame(data) or names.features is not None:
-        return names
-    return replace(names, features=[column for column in data.columns if column != names.target])
-
-
-def _from_frame(frame: Any, names: Names) -> Arrays:
-    if names.target is None or names.target not in frame.columns:
-        raise ConfigError(f"target: found {names.target!r}, wanted a column of the DataFrame: {list(frame.columns)}")
-    twice = sorted({str(column) for column in frame.columns[frame.columns.duplicated()]})
-    if twice:
-        raise ConfigError(f"data: found the columns {twice} more than once, wanted a name for each column")
-    features = [column for column in frame.columns if column != names.target]
-    if names.features is not None:
-        features = list(names.features)
-        missing = [column for column in features if column not in frame.columns]
-        if missing:
-            raise ConfigError(f"features: found {missing}, wanted columns of the DataFrame: {list(frame.columns)}")
-    for column in [*features, names.target]:
-        if frame[column].dtype.kind not in "biuf":
-            raise ConfigError(f"data: column '{column}': found {frame[column].dtype}, wanted numbers; encode it first, for "
-                              "example with pandas.get_dummies or .cat.codes")
-        if frame[column].isna().any():
-            raise ConfigError(f"data: column '{column}': found {int(frame[column].isna().sum())} missing values, wanted none")
-    inputs = {_input_name(names, 0): np.stack(_of_one_type([_column(frame[column]) for column in features]), axis=1)}
-    return Arrays(inputs, {_target_name(inputs, names): _column(frame[names.target])})
-
-
-def _column(series: Any) -> np.ndarray:
-    """A column's numbers. pandas may give those of its own types, such as Int64, as objects."""
-    values = np.asarray(series)
-    return np.array(values.tolist()) if values.dtype.kind == "O" else values
-
-
-def _of_one_type(columns: List[np.ndarray]) -> List[np.ndarray]:
-    """The columns in the smallest type that holds all their numbers. Flags alone become 0 and 1, as layers take no flags."""
-    together = np.result_type(*columns)
-    return [column.astype(np.uint8 if together == np.bool_ else together) for column in columns]
 
 
 def _from_dataset(dataset: Any, names: Names) -> Arrays:
@@ -222,67 +186,13 @@ def _stack(values: List[Any], name: str) -> np.ndarray:
     try:
         return np.stack([to_array(value, name) for value in values])
     except ConfigError as error:
-        raise ConfigError(f"{error} (of a dataset, such as transform=ToTensor() gives)") from None
+        advice = " (of a dataset, such as transform=ToTensor() gives)" if str(error).endswith("wanted numbers") else ""
+        raise ConfigError(f"{error}{advice}") from None
     except ValueError as error:
         shapes = sorted({tuple(np.shape(value)) for value in values})[:3]
         raise ConfigError(f"data: {name}: found samples of shapes {shapes}, wanted one shape") from error
 
 
-def write(arrays: Arrays, folder: pathlib.Path) -> str:
-    """Writes the arrays as .npy files into a folder of `folder` that is named after their content, and returns its name.
-
-    Writes nothing if it is there. The folder appears complete or not at all.
-    """
-    name = f"data-{digest(arrays)}"
-    if (folder / name).is_dir():
-        return name
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = pathlib.Path(tempfile.mkdtemp(prefix=".data-", dir=folder))
-    try:
-        for key, array in arrays.all.items():
-            np.save(fresh / f"{key}.npy", np.ascontiguousarray(array))
-        fresh.chmod(0o755)
-        os.rename(fresh, folder / name)
-    except OSError:
-        if not (folder / name).is_dir():  # else another process was first, with the same content
-            raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return name
-
-
-def digest(arrays: Arrays) -> str:
-    """16 hexadecimal digits of names, types, shapes and bytes."""
-    content = hashlib.blake2b(digest_size=8)
-    for name, array in arrays.all.items():
-        content.update(f"{name} {array.dtype.str} {array.shape};".encode())
-        content.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return content.hexdigest()
-
-
-def files_digest(paths: Sequence[pathlib.Path]) -> str:
-    """16 hexadecimal digits of what these files, and the files of these folders, hold; none of no paths.
-
-    Of more than _READ_WHOLE bytes at one path, sizes and times of the last change stand for the content.
-    """
-    content = hashlib.blake2b(digest_size=8)
-    for path in paths:
-        files = [file for file in (sorted(path.iterdir()) if path.is_dir() else [path]) if file.is_file()]
-        whole = sum(file.stat().st_size for file in files) <= _READ_WHOLE
-        for file in files:
-            about = file.stat()
-            content.update(f"{file.name} {about.st_size} {'' if whole else about.st_mtime_ns};".encode())
-            if whole:
-                _update_with(content, file)
-    return content.hexdigest() if paths else ""
-
-
-def _update_with(content: Any, file: pathlib.Path) -> None:
-    with contextlib.suppress(PermissionError), open(file, "rb") as stream:  # the program says what it cannot read
-        while block := stream.read(2**20):
-            content.update(block)
-
-
 def example_of(arrays: Arrays, count: int) -> Dict[str, torch.Tensor]:
     """The inputs of the first `count` samples, or of as many as there are, as tensors of their own."""
-    return {name: torch.from_numpy(np.array(array[:count])) for name, array in arrays.inputs.items()}
+    return {name: torch.from_numpy(np.array(array[:count], array.dtype.newbyteorder("="))) for name, array in arrays.inputs.items()}

@@ -4,8 +4,10 @@ The message of an exception that the program caused is the program's own.
 """
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
-from typing import TYPE_CHECKING, Dict, Optional, Type
+from typing import TYPE_CHECKING, Dict, Iterator, Optional, Type, Union
 
 if TYPE_CHECKING:
     from .study import Study
@@ -75,6 +77,15 @@ def from_exit(code: int, words: str) -> HftaError:
         error = _BY_EXIT_CODE.get(code, InternalError)(words or f"hfta-tune ended with exit code {code}")
     error.exit_code = code
     return error
+
+
+@contextlib.contextmanager
+def writing(path: Union[str, "os.PathLike[str]"]) -> Iterator[None]:
+    """Throws StorageError in place of what Python throws where `path` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from error
 
 
 def _join(first: str, words: str) -> str:

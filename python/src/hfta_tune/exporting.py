@@ -1,26 +1,27 @@
 """Exports a module as the two graphs that the program reads: the one that trains and the one that evaluates."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import hashlib
-import inspect
 import os
 import pathlib
 import tempfile
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import torch
 from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from . import check, modules
-from .errors import ExportError
+from . import check, examples, modules
+from .errors import ExportError, writing
+from .examples import Example
+from .torch_state import exclusive
 
-Example = Union[torch.Tensor, Tuple[Any, ...], Mapping[str, Any]]
 Batch = Union[None, int, Any]  # Any: a torch.export.Dim
 
 
@@ -86,6 +87,22 @@ class Programs:
 def export_programs(module: nn.Module, example: Example, batch: Batch = None, evaluation: bool = True,
                     dtype: Optional[torch.dtype] = None) -> Programs:
     """Both exports of a copy of the module. Throws ExportError."""
+    with exclusive():
+        own = _own_copy(module, dtype)
+        modes = {part: part.training for part in own.modules()}
+        args, kwargs = examples.arguments(example, dtype)
+        size = _batch_size(args, kwargs)
+        if isinstance(batch, int):
+            (args, kwargs), size = check.resized((args, kwargs), size, batch), batch
+        bound = examples.bound(own, args, kwargs)
+        source = Traceable(own, args, kwargs, modes, tuple(kwargs or examples.names_in(bound)))
+        check.runs(source)
+        return _exported(source, bound, size, batch, evaluation)
+
+
+def _own_copy(module: nn.Module, dtype: Optional[torch.dtype]) -> nn.Module:
+    if not isinstance(module, nn.Module):
+        raise ExportError(f"module: found {type(module).__name__}, wanted a torch.nn.Module")
     try:
         own = copy.deepcopy(module).cpu()
     except Exception as error:
@@ -95,15 +112,7 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
     if dtype is not None:
         modules.cast(own, dtype)
     own.zero_grad(set_to_none=True)
-    modes = {part: part.training for part in own.modules()}
-    args, kwargs = _arguments(example, dtype)
-    size = _batch_size(args, kwargs)
-    if isinstance(batch, int):
-        (args, kwargs), size = check.resized((args, kwargs), size, batch), batch
-    bound = _bound(own, args, kwargs)
-    source = Traceable(own, args, kwargs, modes, tuple(kwargs or _input_names(bound)))
-    check.runs(source)
-    return _exported(source, bound, size, batch, evaluation)
+    return own
 
 
 def write(programs: Programs, path: pathlib.Path,
@@ -111,20 +120,29 @@ def write(programs: Programs, path: pathlib.Path,
     """Writes the files, each complete or not at all, after they have been read back and compared with the module, and
     `further_check` of them has not thrown."""
     beside = path.with_name(f"{path.stem}.eval{path.suffix}") if programs.evaluation is not None else None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
-        fresh = pathlib.Path(folder)
+    with exclusive(), writing(path), contextlib.ExitStack() as stack:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent)))
         tried = Exported(fresh / path.name, beside and fresh / beside.name, programs.source.inputs, programs.batch,
                          programs.fixed_because)
-        torch.export.save(programs.training, tried.path)
+        _save(programs.training, tried.path)
         if programs.evaluation is not None and tried.evaluation is not None:
-            torch.export.save(programs.evaluation, tried.evaluation)
+            _save(programs.evaluation, tried.evaluation)
         check.read_back(programs, tried)
         further_check(tried, programs)
         if beside is not None and tried.evaluation is not None:
             os.replace(tried.evaluation, beside)
         os.replace(tried.path, path)
     return dataclasses.replace(tried, path=path, evaluation=beside)
+
+
+def _save(program: ExportedProgram, path: pathlib.Path) -> None:
+    try:
+        torch.export.save(program, path)
+    except OSError:
+        raise
+    except Exception as error:
+        raise ExportError(f"torch.export cannot write what it exported: {_first_lines(error)}") from error
 
 
 def digest(programs: Programs, with_weights: bool = True) -> str:
@@ -170,41 +188,11 @@ def _name(module: nn.Module) -> str:
     return type(module).__name__
 
 
-def _arguments(example: Example, dtype: Optional[torch.dtype]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
-    def cast(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        value = value.detach().cpu()
-        return value.to(dtype) if dtype is not None and value.is_floating_point() else value
-
-    if isinstance(example, Mapping):
-        return (), {str(name): pytree.tree_map(cast, value) for name, value in example.items()}
-    parts = example if isinstance(example, (tuple, list)) else (example,)
-    return tuple(pytree.tree_map(cast, part) for part in parts), {}
-
-
 def _batch_size(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> int:
     sizes = [leaf.shape[0] for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.dim()]
     if not sizes:
         raise ExportError("example: found no tensor with a dimension, wanted inputs with the batch first")
     return sizes[0]
-
-
-def _bound(module: nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
-    try:
-        return dict(_signature(module).bind(*args, **kwargs).arguments)
-    except TypeError as error:
-        raise ExportError(f"example: does not fit {_name(module)}.forward: {error}") from error
-
-
-def _input_names(bound: Dict[str, Any]) -> Iterator[str]:
-    for name, value in bound.items():
-        if isinstance(value, tuple):  # of *args
-            yield from (f"{name}_{i}" for i, _ in enumerate(value))
-        elif isinstance(value, dict):
-            yield from value
-        else:
-            yield name
 
 
 def _exported(source: Traceable, bound: Dict[str, Any], size: int, batch: Batch, evaluation: bool) -> Programs:
@@ -247,42 +235,3 @@ def _first_lines(error: Exception) -> str:
     """What torch says, without its advice on logging, and each line once."""
     lines = [line.split(" For more information")[0].strip(" -") for line in str(error).splitlines()]
     return " ".join(list(dict.fromkeys(filter(None, lines)))[:3])[:400] or type(error).__name__
-
-
-def input_names(module: nn.Module) -> Tuple[str, ...]:
-    """The arguments of the module's forward that have names of their own. Throws ExportError for TorchScript."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return tuple(name for name, parameter in _signature(module).parameters.items() if parameter.kind in kinds)
-
-
-def _signature(module: nn.Module) -> inspect.Signature:
-    try:
-        return inspect.signature(module.forward)
-    except ValueError as error:
-        raise ExportError(f"found {_name(module)}, wanted a module of Python code: {error}") from error
-
-
-def fitting(module: nn.Module, samples: Mapping[str, torch.Tensor]) -> Example:
-    """An example for `export` out of samples by name: named arguments if forward has all these names, else in order.
-
-    Floating samples get the type of the module's parameters. Integers become int64, or that type if the module does not
-    take integers (images of bytes).
-    """
-    weights = [weight.dtype for weight in module.parameters() if weight.is_floating_point()]
-    floating = weights[0] if weights else torch.float32
-    names = input_names(module)
-
-    def as_example(integers: torch.dtype) -> Example:
-        cast = {name: value if value.dtype == torch.bool else value.to(floating if value.is_floating_point() else integers)
-                for name, value in samples.items()}
-        return cast if len(cast) > 1 and all(name in names for name in cast) else tuple(cast.values())
-    example = as_example(torch.int64)
-    if any(not value.is_floating_point() and value.dtype != torch.bool for value in samples.values()):
-        own = copy.deepcopy(module).cpu().eval()
-        args, kwargs = _arguments(example, None)
-        try:
-            with torch.no_grad():
-                own(*args, **kwargs)
-        except Exception:  # whatever the module says of integers: if it is not about them, the export says it again
-            return as_example(floating)
-    return example

@@ -11,6 +11,7 @@ from torch import nn
 
 from .errors import ConfigError
 from .space import Distribution
+from .torch_state import exclusive
 
 Source = Union[nn.Module, Callable[..., nn.Module]]
 Values = Dict[str, Any]
@@ -20,8 +21,18 @@ def arguments_of(source: Source, names: Iterator[str]) -> List[str]:
     """Those of `names` that the function takes as arguments; none if the source is a module."""
     if isinstance(source, nn.Module):
         return []
-    taken = inspect.signature(source).parameters
+    taken = _signature(source).parameters
     return [name for name in names if name in taken]
+
+
+def _signature(source: Source) -> inspect.Signature:
+    wanted = "wanted a torch.nn.Module, or a class or function that makes one"
+    if not callable(source):
+        raise ConfigError(f"module: found {source!r}, {wanted}")
+    try:
+        return inspect.signature(source)
+    except ValueError:
+        raise ConfigError(f"module: found {source!r}, whose arguments Python does not tell, {wanted}") from None
 
 
 def variants(source: Source, space: Mapping[str, Any]) -> List[Values]:
@@ -44,9 +55,18 @@ def make(source: Source, values: Values, seed: int) -> nn.Module:
     """The module for these values. Weights that a function draws follow from `seed`; the state of random numbers stays."""
     if isinstance(source, nn.Module):
         return source
-    with torch.random.fork_rng(devices=[]):
+    name = getattr(source, "__name__", type(source).__name__)
+    try:
+        _signature(source).bind(**values)
+    except TypeError as error:
+        raise ConfigError(f"module: {name}: {error}: found {list(values)} among the parameters of space, wanted all arguments "
+                          "without a default") from error
+    with exclusive(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return source(**values)
+        made = source(**values)
+    if not isinstance(made, nn.Module):
+        raise ConfigError(f"module: {name}: found {type(made).__name__} as what it returns, wanted a torch.nn.Module")
+    return made
 
 
 def without_values(source: Source) -> Source:

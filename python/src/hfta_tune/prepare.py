@@ -1,13 +1,11 @@
 """Writes what a study runs from: model, data and config, each under a name that follows from its content."""
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import numbers
 import os
 import pathlib
 import re
-import tempfile
 import types
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -16,13 +14,14 @@ import torch
 from torch import nn
 
 from . import config as configs
+from . import config_file, data_files, examples, exporting, frames, modules, yaml
 from . import data as datas
-from . import exporting, modules, yaml
 from .errors import ConfigError
 from .program import store_file
 
 Spec = Union[None, str, Mapping[str, Any]]
 _EXAMPLES = 4  # samples that a module is exported with
+_LONGEST_CLASS = 180  # letters of its name, in that of a study
 _DEFAULT_VALIDATION = 0.2  # tune's, which folds take the place of
 
 
@@ -30,7 +29,7 @@ _DEFAULT_VALIDATION = 0.2  # tune's, which folds take the place of
 class Prepared:
     """A study that is ready to run."""
 
-    config: pathlib.Path
+    config: config_file.ConfigFile
     storage: pathlib.Path
     name: str
 
@@ -39,11 +38,15 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     """Writes model, data and config for these arguments of `tune`, all of them, by name."""
     a = types.SimpleNamespace(**arguments)
     _refuse_what_cannot_be_read_back(a.name, a.config or {})
+    configs.refuse_unknown(a.more, [name for name in arguments if name != "more"])
+    if not isinstance(a.space or {}, Mapping):
+        raise ConfigError(f"space: found {type(a.space).__name__}, wanted a dict of parameters by name")
     store = store_file(a.storage)
     folder = store.with_name(store.name + ".inputs")
     variants = modules.variants(a.module, a.space or {})
     first = modules.make(a.module, variants[0], a.seed)
-    names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss, a.phases))
+    names = datas.Names(examples.input_names(first), a.target, frames.column_names(a.features),
+                        not _computes_loss(a.loss, a.phases))
     by_folds = configs.cuts_folds(a.folds) and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
     data_keys, arrays = _write_data(a.data, None if by_folds else a.validation, a.test, names, folder)
     method, method_keys = _method(a.method)
@@ -58,20 +61,17 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     if tree["model"]["file"] == _file_of(variants[0]):
         _write_models(a, variants, arrays, tree, folder)
     if not tree.get("study"):
-        files = datas.files_digest(_data_files(tree["data"], folder))
+        files = data_files.files_digest(_data_files(tree["data"], folder))
         tree["study"] = f"{_class_word(first)}-{configs.fingerprint(tree, files)}"
-    path = folder / f"{_word(tree['study'])}.yaml"
-    _write_text(path, yaml.dump(tree))
-    return Prepared(path, store, tree["study"])
+    config = config_file.write(folder / f"{config_file.stem_of(tree['study'])}.yaml", yaml.dump(tree))
+    return Prepared(config, store, tree["study"])
 
 
 def _refuse_what_cannot_be_read_back(name: Optional[str], config: Mapping[str, Any]) -> None:
     """The program would run such a study, and all its trainings would be done before it is missed."""
     if "storage" in config:
         raise ConfigError(f"config: found storage: {config['storage']!r}, wanted the store as the argument storage=")
-    study = config.get("study", name)
-    if isinstance(study, str) and study.startswith("-"):
-        raise ConfigError(f"name: found {study!r}, wanted one that does not begin with '-', as options of the program do")
+    config_file.check_name(name, config)
 
 
 def _computes_loss(loss: Spec, phases: Optional[Sequence[Any]]) -> bool:
@@ -108,7 +108,7 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
         arrays = None
     else:
         arrays = datas.collect(data, names)
-        keys = {"train": datas.write(arrays, folder), "x": list(arrays.inputs), **{"y": name for name in arrays.targets}}
+        keys = {"train": data_files.write(arrays, folder), "x": list(arrays.inputs), **{"y": name for name in arrays.targets}}
     for key, part in (("validation", validation), ("test", test)):
         if part is None:
             continue
@@ -121,7 +121,7 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
             if arrays is not None and set(other.all) != set(arrays.all):
                 raise ConfigError(f"{key}: found the arrays {list(other.all)}, wanted those of the data, {list(arrays.all)}")
             other = other if arrays is None else other.in_order_of(arrays)
-            keys[key] = datas.write(other, folder)
+            keys[key] = data_files.write(other, folder)
     return keys, arrays
 
 
@@ -160,7 +160,7 @@ def _programs(module: nn.Module, arrays: Optional[datas.Arrays], example: Option
     if example is None:
         if arrays is None:
             raise ConfigError("example: found none, wanted the module's inputs, since the data are a file")
-        example = exporting.fitting(module, datas.example_of(arrays, _EXAMPLES))
+        example = _first_samples(module, arrays, tree)
     dtype = torch.float64 if tree["train"].get("dtype") == "float64" else None
     programs = exporting.export_programs(module, example, dtype=dtype)
     size = tree["data"]["batch_size"]
@@ -169,22 +169,19 @@ def _programs(module: nn.Module, arrays: Optional[datas.Arrays], example: Option
     return programs
 
 
+def _first_samples(module: nn.Module, arrays: datas.Arrays, tree: Dict[str, Any]) -> exporting.Example:
+    example = examples.fitting(module, datas.example_of(arrays, _EXAMPLES))
+    misfit = examples.misfit(module, example)
+    if misfit is None:
+        return example
+    wanted = list(examples.input_names(module))
+    by_name = "{" + ", ".join(f"'{name}': ..." for name in wanted) + "}"
+    computes = _computes_loss(tree["train"].get("loss"), tree["train"].get("phases"))
+    advice = f"; the module computes its loss, so that its targets are inputs, too: data={by_name}" if computes else ""
+    raise ConfigError(f"data: found the inputs {list(arrays.inputs)}, wanted those of {type(module).__name__}.forward, {wanted}: "
+                      f"{misfit}{advice}")
+
+
 def _class_word(module: nn.Module) -> str:
     """Its class as the beginning of a study's name, which may not be '-': that is what other letters become."""
-    return _word(type(module).__name__).lstrip("-") or "study"
-
-
-def _word(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
-
-
-def _write_text(path: pathlib.Path, text: str) -> None:
-    """Writes the file complete or not at all, unless it has this text already."""
-    with contextlib.suppress(FileNotFoundError):
-        if path.read_text(encoding="utf-8") == text:
-            return
-    handle, fresh = tempfile.mkstemp(prefix=".config-", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(fresh, 0o644)
-    os.replace(fresh, path)
+    return config_file.word_of(type(module).__name__)[:_LONGEST_CLASS].lstrip("-") or "study"

@@ -14,6 +14,12 @@ from typing import List, Optional, Sequence, Union
 
 from .errors import ConfigError, ProgramNotFound, from_exit
 
+# What the program's errors advise, and what does the same here.
+_ARGUMENTS = {
+    "choose another name (study: ...) or --fresh": "choose another name=",
+    "--fresh starts": "a call with another name= starts",
+}
+
 
 def find_program() -> str:
     """Path of the program: $HFTA_TUNE, else on PATH, else in a build folder of the checkout that this package was
@@ -65,11 +71,16 @@ def call(arguments: Sequence[str]) -> str:
 
 
 def words_of(lines: Sequence[str]) -> str:
-    """The error among lines of the program's standard error: those from the last one that begins with its name on."""
+    """The error among lines of the program's standard error: those from the last one that begins with its name on.
+
+    Where it advises an option that a call from Python has not, the argument stands that does the same."""
     said = [index for index, line in enumerate(lines) if line.startswith("hfta-tune: ")]
     if not said:
         return "\n".join(lines[-5:]).strip()
-    return "\n".join(lines[said[-1]:])[len("hfta-tune: "):].strip()
+    words = "\n".join(lines[said[-1]:])[len("hfta-tune: "):].strip()
+    for option, argument in _ARGUMENTS.items():
+        words = words.replace(option, argument)
+    return words
 
 
 def store_file(storage: Union[str, "os.PathLike[str]"]) -> pathlib.Path:

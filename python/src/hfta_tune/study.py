@@ -1,10 +1,13 @@
 """A study that was run: its trials, curves and weights."""
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
+import sqlite3
 import tempfile
+import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -13,7 +16,7 @@ import torch
 from torch import nn
 
 from . import modules
-from .errors import HftaError
+from .errors import ConfigError, HftaError
 from .program import call, store_file
 from .safetensors import load_file
 
@@ -106,8 +109,8 @@ class Study:
     def best_module(self, number: Optional[int] = None) -> nn.Module:
         """A copy of the module, on the CPU and in evaluation mode, with the weights of the best trial, or of trial `number`.
 
-        The weights are those that the trial's value was measured on. Throws ConfigError if they are not kept (`keep=`), and
-        HftaError if the study was loaded without its module.
+        The weights are those that the trial's value was measured on. Throws ConfigError if they are not kept (`keep=`) or do
+        not fit the module that the study was loaded with, and HftaError if it was loaded without one.
         """
         if self._module is None:
             raise HftaError(f"study {self.name}: no module to load weights into: load_study(storage, name, module=...)")
@@ -115,7 +118,12 @@ class Study:
         trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
         module = modules.copy_for(self._module, trial.params if trial else {}, self._seed)
         modules.cast_like(module, weights)
-        module.load_state_dict(weights, strict=True)
+        try:
+            module.load_state_dict(weights, strict=True)
+        except RuntimeError as error:
+            what = "; ".join(line.strip().rstrip(".") for line in str(error).splitlines()[1:4])
+            raise ConfigError(f"study {self.name}: found weights that do not fit the module, {type(module).__name__}, wanted "
+                              f"the one that was tuned: {what}") from error
         return module.eval()
 
     def weights(self, number: Optional[int] = None) -> Dict[str, torch.Tensor]:
@@ -155,12 +163,17 @@ class Study:
         finished study, "test". Throws HftaError where there is none: `confusion_matrix` was not among the metrics.
         """
         trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
-        matrices = {} if trial is None else trial.confusion
-        if trial is not None and self._best is not None and trial.number == self._best.number:
+        if trial is None:
+            raise HftaError(f"study {self.name}: found no trial {number}, wanted 0 to {len(self.trials) - 1}")
+        matrices = trial.confusion
+        if self._best is not None and trial.number == self._best.number:
             matrices = self._best.confusion  # with that of the test set
+        if not matrices:
+            raise HftaError(f"study {self.name}: found no confusion matrix of trial {trial.number}, wanted one: "
+                            'metrics=["confusion_matrix"] records it')
         if of not in matrices:
-            raise HftaError(f"study {self.name}: trial {trial.number if trial else number} has no confusion matrix '{of}', wanted "
-                            f"one of {list(matrices)}" + ("" if matrices else ': metrics=["confusion_matrix"] records it'))
+            raise HftaError(f"study {self.name}: trial {trial.number} has no confusion matrix '{of}', wanted one of "
+                            f"{list(matrices)}")
         counts = np.array([[math.nan if count is None else count for count in row] for row in matrices[of]])
         return counts.astype(np.int64) if np.equal(np.mod(counts, 1), 0).all() else counts
 
@@ -191,7 +204,10 @@ class Study:
             import optuna
         except ImportError as error:
             raise ImportError("Study.optuna needs Optuna: pip install optuna; Study.trials needs nothing") from error
-        return optuna.load_study(study_name=self.name, storage=f"sqlite:///{self.storage}")
+        # SQLAlchemy's versions differ in what they decode of a URL, and so the very file is opened here.
+        opened = functools.partial(sqlite3.connect, self.storage, check_same_thread=False)
+        storage = optuna.storages.RDBStorage("sqlite:///" + urllib.parse.quote(self.storage), {"creator": opened})
+        return optuna.load_study(study_name=self.name, storage=storage)
 
     def __repr__(self) -> str:
         states: Dict[str, int] = {}

@@ -4,24 +4,31 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from typing import Any, Dict, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
 
+import torch
+
+from .config_file import restore
 from .errors import NoCompleteTrial
-from .exporting import Example
+from .examples import Example
 from .modules import Source
-from .prepare import Spec, prepare
+from .prepare import Prepared, Spec, prepare
 from .program import call
-from .progress import Progress, listener
+from .progress import Event, Progress, listener
 from .run import run_study
 from .study import Study, load_study
+
+Column = Union[str, int]
+Device = Union[None, str, torch.device, Sequence[Union[str, torch.device]]]
+
 
 def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *, loss: Spec = None,
          metric: Union[None, str, Sequence[str]] = None, goal: Union[None, str, Sequence[str]] = None, epochs: Optional[int] = 10, batch_size: Any = 32,
          optimizer: Spec = None, phases: Optional[Sequence[Mapping[str, Any]]] = None, method: Spec = None, trials: Optional[int] = None, early_stopping: Spec = None,
          repeat: Optional[int] = None, folds: Union[None, int, Mapping[str, Any]] = None, rank: Optional[str] = None,
          storage: Union[str, "os.PathLike[str]"] = "hfta-tune.db", name: Optional[str] = None,
-         device: Union[None, str, Sequence[str]] = None, validation: Any = 0.2, test: Any = None, seed: int = 0,
-         target: Optional[str] = None, features: Optional[Sequence[str]] = None, example: Optional[Example] = None,
+         device: Device = None, validation: Any = 0.2, test: Any = None, seed: int = 0,
+         target: Optional[Column] = None, features: Union[None, Column, Sequence[Column]] = None, example: Optional[Example] = None,
          config: Optional[Mapping[str, Any]] = None, progress: Progress = None, **more: Any) -> Study:
     """Runs a study of `trials` trainings of `module`, and returns it when it is finished.
 
@@ -50,9 +57,10 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
       with count, stratified, groups), and ranked by `rank`: mean, lower or median. See `Study.configurations`.
     storage: the SQLite file. Beside it lie `<storage>.inputs` (model, data, config: named by their content, written once)
       and `<storage>.hfta` (the program's).
-    name: of the study; unless told it follows from all that may not change while it goes on: module, data, space.
+    name: of the study; unless told it follows from all that may not change while it goes on: module, data, space. A name that
+      another study has is refused: with another one, or none, a new study begins.
     validation, test: a fraction of the data, or data of the same kind; None for none. With folds, each validates on one.
-    target, features: the array or column of targets, and columns of inputs, where `data` has names.
+    target, features: the array or column of targets, and columns of inputs, or one, where `data` has names.
     example: the module's inputs for the export, if the first samples of the data will not do.
     config: merged into the config last: every key of docs/config.md but `storage` can be given there.
     progress: None prints lines; False prints nothing; a callable gets each event (docs/events.md) as a dict.
@@ -65,7 +73,7 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     arguments = dict(locals())
     prepared = prepare(arguments)
     try:
-        run_study([str(prepared.config)], listener(progress))
+        _run(prepared, listener(progress))
     except NoCompleteTrial as error:
         error.study = load_study(prepared.storage, prepared.name, module, seed)
         failed = [f"trial {trial.number}: {trial.reason}" for trial in error.study.trials if trial.reason]
@@ -74,12 +82,32 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     return load_study(prepared.storage, prepared.name, module, seed)
 
 
+def _run(prepared: Prepared, listen: Callable[[Event], None]) -> None:
+    """Runs the study. The config of one that is there already becomes this call's only if the program runs it."""
+    began = []
+
+    def on_event(event: Event) -> None:
+        if event.get("event") == "run_started":
+            began.append(event)
+        listen(event)
+    try:
+        run_study([str(prepared.config.path)], on_event)
+    except BaseException:
+        if not began:
+            restore(prepared.config, prepared.storage, prepared.name)
+        raise
+
+
 def plan(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, **arguments: Any) -> Dict[str, Any]:
     """What `tune` would run with the same arguments, as `hfta-tune plan --format json` has it, without training.
 
-    Writes model, data and config, as `tune` does, and makes one training step as a trial. Throws what `tune` throws.
+    Writes model, data and config, as `tune` does, and makes one training step as a trial; a study's config that is there
+    stays. Throws what `tune` throws.
     """
     bound = inspect.signature(tune).bind(module, data, space, **arguments)
     bound.apply_defaults()
     prepared = prepare(bound.arguments)
-    return json.loads(call(["plan", str(prepared.config), "--format", "json"]))
+    try:
+        return json.loads(call(["plan", str(prepared.config.path), "--format", "json"]))
+    finally:
+        restore(prepared.config, prepared.storage, prepared.name)
