@@ -18,12 +18,14 @@ std::vector<std::string> words_in(const Json& json) {
 
 std::vector<std::string> child_names(const Json& node, const Json& fields) {
   if (!node.contains("context") || !node["context"].is_string()) return {};
-  const Json context = Json::parse(node["context"].get<std::string>(), nullptr, false);
-  if (context.is_discarded()) return {};
-  if (context.is_string() && fields.is_object() && fields.contains(context.get<std::string>())) {
-    const Json& tuple = fields[context.get<std::string>()];
+  const std::string text = node["context"].get<std::string>();
+  const Json context = Json::parse(text, nullptr, false);
+  const std::string type = context.is_string() ? context.get<std::string>() : text;  // torch 2.11 writes a bare word
+  if (fields.is_object() && fields.contains(type)) {
+    const Json& tuple = fields[type];
     if (tuple.is_object() && tuple.contains("field_names")) return words_in(tuple["field_names"]);
   }
+  if (context.is_discarded()) return {};
   // A dataclass has the names of its fields and those of the fields that are None.
   if (context.is_array() && !context.empty() && context[0].is_array()) return words_in(context[0]);
   return words_in(context);

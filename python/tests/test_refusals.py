@@ -98,6 +98,9 @@ class Accepted(Case):
                                 ("a class of a function", lambda out: Local(out)), ("inside", lambda out: [Pair(out, out)])]:
             with self.subTest(label):
                 self.assertEqual(tune(self.folder, Gives(function), space={"lr": 0.01}, trials=1).best.value, plain)
+        second = tune(self.folder, Gives(lambda out: Pair(out * 2, out)), space={"lr": 0.01}, trials=1,
+                      loss={"name": "cross_entropy", "output": "twice"})
+        self.assertEqual(second.best.value, plain)
 
     def test_devices(self):
         names = {tune(self.folder, trials=1, epochs=1, device=device).name
