@@ -19,8 +19,8 @@ struct Completion {
 };
 
 /// Takes the values of `fixed` that the space can give, and draws the rest as random search does, again until all
-/// that was given applies and the constraints are met, at most 10'000 times; a function of (seed, number) alone, which shares no random numbers with a
-/// sampler's draws.
+/// that was given applies and the constraints are met, at most 10'000 times; a function of (seed, number) alone, which
+/// shares no random numbers with a sampler's draws.
 [[nodiscard]] Completion complete(const trials::Space& space, const trials::Params& fixed, std::uint64_t seed,
                                   int number, const std::vector<Constraint>& constraints = {});
 
