@@ -50,11 +50,13 @@ constexpr Rule kRules[] = {
     {true,
      "SELECT printf('trial %d: epoch %d: found %s in trial_intermediate_values, which Optuna reads, wanted %s', "
      "t.number,"
-     " m.epoch, coalesce(i.intermediate_value, i.intermediate_value_type), coalesce(m.value, m.value_type))"
+     " m.epoch, CASE WHEN i.trial_id IS NULL THEN 'nothing'"
+     " ELSE coalesce(i.intermediate_value, i.intermediate_value_type) END, coalesce(m.value, m.value_type))"
      " FROM hfta_studies s JOIN hfta_trials h ON h.study_id = s.study_id JOIN trials t ON t.trial_id = h.trial_id"
      " JOIN hfta_epoch_metrics m ON m.trial_id = t.trial_id AND m.name = s.metric"
-     " JOIN trial_intermediate_values i ON i.trial_id = t.trial_id AND i.step = m.epoch"
-     " WHERE s.study_id = ?1 AND (i.intermediate_value IS NOT m.value OR i.intermediate_value_type <> m.value_type)"},
+     " LEFT JOIN trial_intermediate_values i ON i.trial_id = t.trial_id AND i.step = m.epoch"
+     " WHERE s.study_id = ?1 AND (i.trial_id IS NULL OR i.intermediate_value IS NOT m.value"
+     " OR i.intermediate_value_type <> m.value_type)"},
     {true,
      "SELECT printf('round %d: found trial %d in %d slots, wanted one', o.round, t.number, count(*))"
      " FROM hfta_occupancy o JOIN trials t ON t.trial_id = o.trial_id WHERE o.study_id = ?1"

@@ -110,6 +110,8 @@ TEST_CASE("examine: a store says what it is, and what was never so in its rows",
       {"UPDATE hfta_trials SET draw = 77 WHERE draw = 5", "found 6 draws of which the last is draw 77"},
       {"UPDATE trial_intermediate_values SET intermediate_value = 0.1 WHERE trial_id = 1 AND step = 2",
        "trial 0: epoch 2: found 0.1 in trial_intermediate_values, which Optuna reads, wanted 0.75"},
+      {"DELETE FROM trial_intermediate_values WHERE trial_id = 1 AND step = 2",
+       "trial 0: epoch 2: found nothing in trial_intermediate_values, which Optuna reads, wanted 0.75"},
       {"INSERT INTO hfta_occupancy SELECT study_id, round, array, 99, trial_id, epoch FROM hfta_occupancy WHERE slot = "
        "5"
        " AND round = 1",
