@@ -65,7 +65,7 @@ class Inserter {
         drops_(drops && lora.dropout),
         first_hyper_(static_cast<int>(graph.hypers.size())) {}
 
-  void add(const std::string& module, Pair pair) { pairs_[module] = {add_weight(pair.a), add_weight(pair.b)}; }
+  void add(const std::string& module, const Pair& pair) { pairs_[module] = {add_weight(pair.a), add_weight(pair.b)}; }
 
   void run() {
     std::map<std::size_t, adapters::LayerCall> calls;
@@ -98,12 +98,12 @@ class Inserter {
 
   /// Adds a call behind the layer's, with a path below its module's.
   ValueId call(const adapters::LayerCall& layer, const char* name, const char* op,
-               std::vector<std::pair<const char*, Arg>> args, Shape shape, ValueId out = kNoValue) {
+               const std::vector<std::pair<const char*, Arg>>& args, Shape shape, ValueId out = kNoValue) {
     const Node& own = graph_.nodes[layer_node_];
     Node node{op, {}, {}, layer.module + "." + name, own.where, own.no_gradient};
-    for (auto& [arg_name, arg] : args) {
+    for (const auto& [arg_name, arg] : args) {
       node.names.emplace_back(arg_name);
-      node.args.push_back(std::move(arg));
+      node.args.push_back(arg);
     }
     if (out == kNoValue) out = add_value(node.path, std::move(shape), value(result_).dtype);
     node.outputs = {out};
