@@ -48,7 +48,10 @@ bool is_listed(const Distribution& d) {
 // The value for a message, which says so if it is a text where a number is wanted.
 std::string asked_text(const Distribution& d, const ParamValue& value) {
   const std::string text = excerpt(trials::to_text(value));
-  return std::holds_alternative<std::string>(value) && !is_listed(d) ? "the text '" + text + "'" : text;
+  const bool same_words = std::any_of(d.values.begin(), d.values.end(), [&](const ParamValue& own) {
+    return own.index() != value.index() && trials::to_text(own) == trials::to_text(value);
+  });
+  return std::holds_alternative<std::string>(value) && (!is_listed(d) || same_words) ? "the text '" + text + "'" : text;
 }
 
 std::optional<double> within(const Interval& interval, double x) {

@@ -32,8 +32,9 @@ std::string study_or_only(const Arguments& arguments, Store& store) {
   if (studies.size() == 1) return studies.front().name;
   std::vector<std::string> names;
   for (const storage::StudySummary& study : studies) names.push_back(printable(study.name));
-  throw Error(ErrorKind::kConfig, fmt::format("STUDY: found none given, wanted one of the {} studies in the store{}",
-                                              names.size(), names.empty() ? "" : ": " + join(names)));
+  if (names.empty()) throw Error(ErrorKind::kConfig, "found no study in the store, wanted at least one");
+  throw Error(ErrorKind::kConfig, fmt::format("STUDY: found none given, wanted one of the {} studies in the store: {}",
+                                              names.size(), join(names)));
 }
 
 Faults faults_from_environment() {

@@ -73,6 +73,8 @@ TEST_CASE("what is not fixed is drawn, by seed and number alone") {
   CHECK(complete(space, {{"hidden", std::int64_t{64}}}, 2, 5).params != one.params);
   CHECK(complete(space, {{"hidden", std::int64_t{65}}}, 1, 5).problem ==
         "enqueued with hidden = 65, wanted a value that its distribution (categorical) can give");
+  CHECK(complete(space, {{"hidden", std::string("64")}}, 1, 5).problem ==
+        "enqueued with hidden = the text '64', wanted a value that its distribution (categorical) can give");
   CHECK(complete(space, {{"lr", std::string("0.1")}}, 1, 5).problem ==
         "enqueued with lr = the text '0.1', wanted a value that its distribution (uniform) can give");
   CHECK(complete(space, {{"hiden", std::int64_t{64}}}, 1, 5).problem ==
