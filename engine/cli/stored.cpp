@@ -31,6 +31,7 @@ std::string study_or_only(const Arguments& arguments, Store& store) {
   const std::vector<storage::StudySummary> studies = store.studies();
   if (studies.size() == 1) return studies.front().name;
   std::vector<std::string> names;
+  names.reserve(studies.size());
   for (const storage::StudySummary& study : studies) names.push_back(printable(study.name));
   if (names.empty()) throw Error(ErrorKind::kConfig, "found no study in the store, wanted at least one");
   throw Error(ErrorKind::kConfig, fmt::format("STUDY: found none given, wanted one of the {} studies in the store: {}",

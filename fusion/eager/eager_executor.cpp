@@ -19,7 +19,7 @@ namespace {
 
 // [c] bool: which slots take a step.
 at::Tensor updating(std::span<const SlotRun> slots) {
-  const at::Tensor mask = at::empty({static_cast<std::int64_t>(slots.size())}, at::kBool);
+  at::Tensor mask = at::empty({static_cast<std::int64_t>(slots.size())}, at::kBool);
   for (std::size_t b = 0; b < slots.size(); ++b) mask.data_ptr<bool>()[b] = slots[b].steps.front().updates;
   return mask;
 }
