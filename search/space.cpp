@@ -149,29 +149,6 @@ std::int64_t of_equal_shares(double u, std::int64_t count) {
   return std::min(static_cast<std::int64_t>(u * static_cast<double>(count)), count - 1);
 }
 
-// Parameters are settled one after another, each when all that its conditions name are.
-void check_no_circle(const trials::Space& space) {
-  std::set<std::string> settled;
-  const auto ready = [&](const trials::Parameter& parameter) {
-    return std::all_of(parameter.when.begin(), parameter.when.end(),
-                       [&](const trials::Condition& condition) { return settled.contains(condition.parameter); });
-  };
-  for (std::size_t before = 0;; before = settled.size()) {
-    const trials::Parameter* waiting = nullptr;
-    for (const trials::Parameter& parameter : space) {
-      if (ready(parameter)) {
-        settled.insert(parameter.name);
-      } else {
-        waiting = &parameter;
-      }
-    }
-    if (waiting == nullptr) return;
-    if (settled.size() == before) {
-      reject(waiting->name.c_str(), "conditions in a circle", "none that depends on itself");
-    }
-  }
-}
-
 }  // namespace
 
 void validate(const Distribution& d) {
@@ -206,7 +183,27 @@ void validate(const trials::Space& space) {
       }
     }
   }
-  check_no_circle(space);
+  if (const std::vector<std::string> circle = in_circles(space); !circle.empty()) {
+    reject(circle.front().c_str(), "conditions in a circle", "none that depends on itself");
+  }
+}
+
+std::vector<std::string> in_circles(const trials::Space& space) {
+  std::vector<const trials::Parameter*> left;
+  for (const trials::Parameter& parameter : space) left.push_back(&parameter);
+  for (bool any = true; any;) {
+    std::set<std::string> before;
+    for (const trials::Parameter* parameter : left) before.insert(parameter->name);
+    const auto settled = [&](const trials::Parameter* parameter) {
+      return std::none_of(parameter->when.begin(), parameter->when.end(),
+                          [&](const trials::Condition& one) { return before.contains(one.parameter); });
+    };
+    any = std::erase_if(left, settled) > 0;
+  }
+  std::vector<std::string> names;
+  names.reserve(left.size());
+  for (const trials::Parameter* parameter : left) names.push_back(parameter->name);
+  return names;
 }
 
 ParamValue sample(const Distribution& d, CountedRandom& random) {

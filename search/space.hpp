@@ -2,6 +2,7 @@
 /// Operations on a distribution: check it, draw from it, list its values.
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/random.hpp"
@@ -14,6 +15,8 @@ void validate(const trials::Distribution& distribution);
 /// Every parameter's distribution, and what Space promises. Throws Error{kConfig} naming the parameter: as above, for a
 /// name that stands twice, and for a condition on a parameter that is not there or that depends on this one.
 void validate(const trials::Space& space);
+/// Names of the parameters whose conditions lead back to themselves, and of those that depend on such ones, in order.
+[[nodiscard]] std::vector<std::string> in_circles(const trials::Space& space);
 
 /// One value; deterministic in `random`'s position. q_* give the nearest multiple of q as W&B does, half to even, which
 /// may lie up to q/2 outside min..max; a decimal q gives decimals (0.3, not 0.30000000000000004). int_uniform, and q_*

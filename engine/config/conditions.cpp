@@ -12,6 +12,7 @@
 #include "engine/config/study.hpp"
 #include "engine/params_json.hpp"
 #include "search/completion.hpp"
+#include "search/space.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -52,24 +53,6 @@ Condition read_condition(const Site& site, const Entry& entry, const trials::Spa
   }
   if (condition.values.empty()) site.fail(entry.value, "found an empty list, wanted a value, or a list of them");
   return condition;
-}
-
-// Parameters whose conditions lead back to themselves, and those that depend on such ones.
-std::vector<std::string> in_circles(const trials::Space& space) {
-  std::vector<std::string> left = names_of(space);
-  for (bool any = true; any;) {
-    const std::vector<std::string> before = left;
-    const auto depends = [&](const std::string& name) {
-      const std::vector<Condition>& when = find_parameter(space, name)->when;
-      return std::any_of(when.begin(), when.end(), [&](const Condition& one) {
-        return std::find(before.begin(), before.end(), one.parameter) != before.end();
-      });
-    };
-    const auto end = std::stable_partition(left.begin(), left.end(), depends);
-    any = end != left.end();
-    left.erase(end, left.end());
-  }
-  return left;
 }
 
 void read_when(const std::string& file, const Entry& entry, json& record, StudyConfig& config) {
@@ -140,7 +123,7 @@ void read_constraints(Reader& root, StudyConfig& config) {
 void read_dependences(Reader& root, const std::string& file, json& record, StudyConfig& config) {
   const Node& map = *root.find("parameters");
   for (const Entry& entry : map.entries) read_when(file, entry, record["parameters"][entry.key], config);
-  if (const std::vector<std::string> circle = in_circles(config.space); !circle.empty()) {
+  if (const std::vector<std::string> circle = search::in_circles(config.space); !circle.empty()) {
     fail_at(file, *map.find(circle.front()), join_path(join_path("parameters", circle.front()), "when"),
             fmt::format("found conditions in a circle, of {}; wanted none that depends on itself",
                         printable(join(circle))));
