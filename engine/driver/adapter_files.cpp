@@ -252,18 +252,18 @@ void TrainedAdapters::Impl::check_mergeable(const Adapter& adapter) const {
     fail(fmt::format("'{}' is read by {}, too, which a merged adapter would change; wanted --format peft",
                      printable(adapter.weight), printable(adapter.read_by)));
   }
-  const Matrix a = a_of(adapter), b = b_of(adapter);
-  if (a.rows != b.columns) {  // PEFT's B of a grouped convolution reads some of A's outputs in each group
-    fail(fmt::format("'{}' is a grouped convolution, whose adapter is no change of its weight; wanted --format peft",
-                     printable(adapter.module)));
-  }
 }
 
 // W + scale * B A, in W's own layout; for DoRA each output's row of it has the length that was learnt
 // (arXiv:2402.09353, equation 5).
 Matrix TrainedAdapters::Impl::merged_weight(const Adapter& adapter) const {
   const Matrix own = matrix_of(tensor(adapter.weight));
-  Matrix delta = product(b_of(adapter), a_of(adapter));
+  const Matrix a = a_of(adapter), b = b_of(adapter);
+  if (a.rows != b.columns) {  // PEFT's B of a grouped convolution reads some of A's outputs in each group
+    fail(fmt::format("'{}' is a grouped convolution, whose adapter is no change of its weight; wanted --format peft",
+                     printable(adapter.module)));
+  }
+  const Matrix delta = product(b, a);
   const bool turned = adapter.kind == LoraKind::kTransposed || adapter.kind == LoraKind::kEmbedding;
   Matrix sum = turned ? transposed(own) : own;
   if (sum.rows != delta.rows || sum.columns != delta.columns) {

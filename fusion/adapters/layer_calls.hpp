@@ -29,10 +29,10 @@ struct LayerCall {
 /// only of a module that makes none, those that others make with its weight. All of a module's are of one kind.
 [[nodiscard]] std::vector<LayerCall> adapted_calls(const Graph& graph);
 
-/// The first call that reads weight `weight` (an index into Graph::weights) and is none of `adapted`; null: all are.
-/// `count`, where it is not null, becomes the number of such calls.
-[[nodiscard]] const Node* other_reader(const Graph& graph, const std::vector<LayerCall>& adapted, std::size_t weight,
-                                       std::size_t* count = nullptr);
+/// By index into Graph::weights: the calls that read the weight and are none of `adapted`, in order. They point into
+/// the graph.
+[[nodiscard]] std::vector<std::vector<const Node*>> other_readers(const Graph& graph,
+                                                                  const std::vector<LayerCall>& adapted);
 /// "model.py:3: head (aten::linear)", for messages.
 [[nodiscard]] std::string place_of(const Node& node);
 

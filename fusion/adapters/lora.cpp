@@ -196,18 +196,17 @@ void check_evaluation(const Graph& training, const Graph& evaluation, const std:
                       const Lora& lora) {
   const std::vector<adapters::LayerCall> trained = adapters::adapted_calls(training);
   const std::vector<adapters::LayerCall> evaluated = adapters::adapted_calls(evaluation);
+  const auto before = adapters::other_readers(training, trained), now = adapters::other_readers(evaluation, evaluated);
   for (const LoraTarget& target : targets) {
     const auto call = std::find_if(trained.begin(), trained.end(),
                                    [&](const adapters::LayerCall& one) { return one.module == target.module; });
     if (call == trained.end() || !call->weight) continue;
-    std::size_t before = 0, now = 0;
-    static_cast<void>(adapters::other_reader(training, trained, *call->weight, &before));
-    const Node* const reader = adapters::other_reader(evaluation, evaluated, *call->weight, &now);
-    if (now <= before) continue;
+    const std::vector<const Node*>& readers = now[*call->weight];
+    if (readers.size() <= before[*call->weight].size()) continue;
     throw Error(ErrorKind::kConfig,
                 fmt::format("{}: '{}' is a layer in training, but in evaluation {} reads its weight, without an "
                             "adapter; leave it out of the targets, or let both compute it alike",
-                            lora.where, target.module, adapters::place_of(*reader)));
+                            lora.where, target.module, adapters::place_of(*readers.front())));
   }
 }
 

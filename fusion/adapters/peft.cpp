@@ -130,33 +130,54 @@ double fan_in(const Shape& shape) {
 // Whether the name is of an entry in that container.
 bool in_container(std::string_view name, std::string_view container) { return cut_at(name, container).has_value(); }
 
-// How a graph uses the layer; `module`: its path in the graph.
-void note_uses(Adapter& adapter, const std::string& module, const Graph& graph) {
-  const std::vector<adapters::LayerCall> calls = adapters::adapted_calls(graph);
-  const std::vector<std::size_t> makers = makers_of(graph);
-  for (const adapters::LayerCall& call : calls) {
-    if (call.module != module) continue;
-    if (!call.own) adapter.called_by = adapters::place_of(graph.nodes[call.node]);
-    const std::size_t maker = makers[static_cast<std::size_t>(call.input)];
-    adapter.prepares_input |= call.kind == LoraKind::kConv && maker != kNobody && graph.nodes[maker].path == module;
+// How a graph uses its layers.
+class LayerUses {
+ public:
+  explicit LayerUses(const Graph& graph)
+      : graph_(graph),
+        calls_(adapters::adapted_calls(graph)),
+        readers_(adapters::other_readers(graph, calls_)),
+        makers_(makers_of(graph)) {}
+
+  // `module`: the layer's path in the graph.
+  void note(Adapter& adapter, const std::string& module) const {
+    for (const adapters::LayerCall& call : calls_) {
+      if (call.module != module) continue;
+      if (!call.own) adapter.called_by = adapters::place_of(graph_.nodes[call.node]);
+      const std::size_t maker = makers_[static_cast<std::size_t>(call.input)];
+      adapter.prepares_input |= call.kind == LoraKind::kConv && maker != kNobody && graph_.nodes[maker].path == module;
+    }
+    for (std::size_t i = 0; i < readers_.size(); ++i) {
+      if (graph_.weights[i].name != adapter.weight || readers_[i].empty()) continue;
+      adapter.read_by = adapters::place_of(*readers_[i].front());
+    }
   }
-  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-    if (graph.weights[i].name != adapter.weight) continue;
-    if (const Node* const reader = adapters::other_reader(graph, calls, i))
-      adapter.read_by = adapters::place_of(*reader);
-  }
+
+ private:
+  const Graph& graph_;
+  std::vector<adapters::LayerCall> calls_;
+  std::vector<std::vector<const Node*>> readers_;
+  std::vector<std::size_t> makers_;
+};
+
+// In training, and in evaluation where that has a graph of its own.
+std::vector<LayerUses> uses_of(const Graph& graph) {
+  std::vector<LayerUses> uses;
+  uses.emplace_back(graph);
+  if (graph.evaluation != nullptr) uses.emplace_back(*graph.evaluation);
+  return uses;
 }
 
 }  // namespace
 
 std::vector<Adapter> own_adapters(const Graph& graph, const Lora& lora) {
+  const std::vector<LayerUses> uses = uses_of(graph);
   std::vector<Adapter> adapters;
   for (const LoraTarget& target : lora_targets(graph, lora)) {
     Adapter& adapter =
         adapters.emplace_back(Adapter{target.module, target.kind, target.quantized ? "" : target.module + ".weight",
                                       lora_a_name(target), lora_b_name(target), "", lora_scale(lora)});
-    note_uses(adapter, target.module, graph);
-    if (graph.evaluation != nullptr) note_uses(adapter, target.module, *graph.evaluation);
+    for (const LayerUses& one : uses) one.note(adapter, target.module);
   }
   return adapters;
 }
@@ -198,6 +219,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
     adapter->second.kind = call.kind;
     if (call.weight) adapter->second.weight = call.module + ".weight";
   }
+  const std::vector<LayerUses> uses = uses_of(graph);
   std::vector<Adapter> adapters;
   for (const std::string& module : order) {
     Adapter& adapter = found.at(module);
@@ -211,8 +233,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
     const std::size_t suffix = std::string_view(".weight").size();
     if (adapter.magnitude.empty() && !adapter.weight.empty()) {
       const std::string layer = adapter.weight.substr(0, adapter.weight.size() - suffix);
-      note_uses(adapter, layer, graph);
-      if (graph.evaluation != nullptr) note_uses(adapter, layer, *graph.evaluation);
+      for (const LayerUses& one : uses) one.note(adapter, layer);
     }
     adapters.push_back(adapter);
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "fusion/adapters/layer_calls.hpp"
@@ -30,12 +32,14 @@ bool is_linear(const adapters::LayerCall& call) {
 
 bool wants_all_linear(const Lora& lora) { return lora.targets == std::vector<std::string>{kAllLinear}; }
 
+bool names_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return names_parameter(pattern, name); });
+}
+
 bool names_weight(const std::vector<std::string>& patterns, const Weight& weight) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return names_parameter(pattern, weight.name) ||
-           std::any_of(weight.tied.begin(), weight.tied.end(),
-                       [&](const std::string& name) { return names_parameter(pattern, name); });
-  });
+  return names_any(patterns, weight.name) || std::any_of(weight.tied.begin(), weight.tied.end(),
+                                                         [&](const auto& name) { return names_any(patterns, name); });
 }
 
 // Whether the layer's own weight is trained; a weight in integers is not.
@@ -113,12 +117,8 @@ std::vector<LoraTarget> lora_targets(const Graph& graph, const Lora& lora) {
 
 void freeze_base(Graph& graph, const Lora& lora, const std::vector<std::string>& parameters,
                  const std::vector<std::string>& frozen) {
-  const auto means = [](const std::vector<std::string>& patterns, const std::string& name) {
-    return std::any_of(patterns.begin(), patterns.end(),
-                       [&](const std::string& pattern) { return names_parameter(pattern, name); });
-  };
   for (const std::string& name : parameters) {
-    if (!means(lora.train, name) || !means(frozen, name)) continue;
+    if (!names_any(lora.train, name) || !names_any(frozen, name)) continue;
     fail(lora, fmt::format("found '{}' in train and in model.freeze; wanted it in one of them", name));
   }
   for (const std::string& pattern : lora.train) {
@@ -228,21 +228,23 @@ std::vector<LayerCall> adapted_calls(const Graph& graph) {
   return calls;
 }
 
-const Node* other_reader(const Graph& graph, const std::vector<LayerCall>& adapted, std::size_t weight,
-                         std::size_t* count) {
-  const Node* first = nullptr;
-  std::size_t found = 0;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const std::vector<ValueId> inputs = inputs_of(graph.nodes[n]);
-    if (std::find(inputs.begin(), inputs.end(), graph.weights[weight].value) == inputs.end()) continue;
-    const bool is_layer = std::any_of(adapted.begin(), adapted.end(),
-                                      [&](const LayerCall& call) { return call.node == n && call.weight == weight; });
-    if (is_layer) continue;
-    if (first == nullptr) first = &graph.nodes[n];
-    ++found;
+std::vector<std::vector<const Node*>> other_readers(const Graph& graph, const std::vector<LayerCall>& adapted) {
+  std::map<ValueId, std::size_t> weights;
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) weights[graph.weights[i].value] = i;
+  std::set<std::pair<std::size_t, std::size_t>> layers;  // node and weight
+  for (const LayerCall& call : adapted) {
+    if (call.weight) layers.emplace(call.node, *call.weight);
   }
-  if (count != nullptr) *count = found;
-  return first;
+  std::vector<std::vector<const Node*>> readers(graph.weights.size());
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const ValueId id : inputs_of(graph.nodes[n])) {
+      const auto weight = weights.find(id);
+      if (weight == weights.end() || layers.contains({n, weight->second})) continue;
+      std::vector<const Node*>& own = readers[weight->second];
+      if (own.empty() || own.back() != &graph.nodes[n]) own.push_back(&graph.nodes[n]);
+    }
+  }
+  return readers;
 }
 
 std::string place_of(const Node& node) {
