@@ -68,6 +68,7 @@ struct WarmStart {
 /// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.
 struct Override {
   std::string key_path, value;
+  std::string flag = {};  ///< "--width"; "": it was given by --set.
 };
 
 /// The method that `method: auto` stands for in a study.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stamp.hpp"
 #include "trials/trial.hpp"
 
 namespace hfta::engine {
@@ -77,6 +78,7 @@ struct ModelFacts {
   std::vector<std::string> inputs;  ///< "x: float32 [N, 1, 8, 8]"
   std::int64_t fixed_batch = 0;     ///< The only batch size that the model runs with; 0: any.
   std::vector<std::string> notes;   ///< Facts that a user should know about the model, a line each.
+  FileStamps stamps = {};           ///< Of the file, as it lay before it was read.
 };
 
 /// Data that trials of the study train on.
@@ -84,6 +86,7 @@ struct DataFacts {
   std::string file;         ///< The name of the training data, without their folder.
   std::string reading;      ///< A checksum of which numbers are read of which files, wherever the config's folder lies.
   std::string fingerprint;  ///< Changes with these numbers.
+  FileStamps stamps = {};   ///< Of the files, as they lay before they were read; empty for a built-in set.
 };
 
 /// The memory that arrays of a partition are predicted to need, in bytes.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stamp.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/numbers.hpp"
 
@@ -118,6 +119,9 @@ struct DataSource {
                                const std::filesystem::path& root, const std::vector<DType>& inputs = {},
                                std::uint64_t memory = 0);
 
+/// The source's files as they lie now: those named, and those in a folder that is named. Empty for a built-in set.
+[[nodiscard]] FileStamps stamps_of(const DataSource& source);
+
 /// A key for loaded data: two sources have the same key if all their fields are equal, and their files are the same and
 /// unchanged (device, inode, size, time of change).
 [[nodiscard]] std::string identity_of(const DataSource& source);
@@ -135,6 +139,8 @@ enum class DataKeys {
 };
 /// How a config names the file's arrays, told by its name (a folder: by what is in it); kNames if no reader takes it.
 [[nodiscard]] DataKeys data_keys(const std::filesystem::path& path);
+/// "" if a reader takes the file, or if no file is there; else what was found and which kinds are wanted.
+[[nodiscard]] std::string unread_kind(const std::filesystem::path& path);
 
 /// Types of raw tokens; the first is the default.
 [[nodiscard]] const std::vector<std::string>& token_types();

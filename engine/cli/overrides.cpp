@@ -33,7 +33,7 @@ std::vector<Override> overrides_from(const Arguments& arguments) {
     const auto value = arguments.get<std::string>(flag);
     if (!value) continue;
     const bool list = key == std::string("array.device") && value->find(',') != std::string::npos;
-    overrides.push_back({key, list ? "[" + *value + "]" : *value});
+    overrides.push_back({key, list ? "[" + *value + "]" : *value, std::string("--") + flag});
   }
   return overrides;
 }

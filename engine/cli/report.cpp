@@ -52,16 +52,16 @@ Usage studies_usage() {
 
 struct Format {
   const char* name;
+  bool shortened;  // by `top`
   std::string (*text)(const ReportInput& input, std::optional<int> top);
 };
 
-// The formats by name. `top` does not shorten the list of events.
 constexpr Format kFormats[] = {
-    {"table",
+    {"table", true,
      [](const ReportInput& input, std::optional<int> top) { return report_table(input, top.value_or(kTopTrials)); }},
-    {"json", report_json},
-    {"csv", report_csv},
-    {"events", [](const ReportInput& input, std::optional<int>) { return report_events(input); }}};
+    {"json", true, report_json},
+    {"csv", true, report_csv},
+    {"events", false, [](const ReportInput& input, std::optional<int>) { return report_events(input); }}};
 
 const Format& format_named(const std::string& name) {
   std::vector<std::string> names;
@@ -96,6 +96,8 @@ int report_command(const Words& words) {
   const Format& format = format_named(arguments.get<std::string>("format").value_or("table"));
   const std::optional<int> top = arguments.get<int>("top");
   if (top && *top < 1) throw Error(ErrorKind::kConfig, fmt::format("--top: found {}, wanted at least 1", *top));
+  if (top && !format.shortened)
+    throw Error(ErrorKind::kConfig, "--top: found it beside --format events, wanted one of them");
   check_timeline(arguments);
   const std::unique_ptr<storage::Store> store = open_store(arguments);
   ReportInput input = read_report(*store, study_or_only(arguments, *store));

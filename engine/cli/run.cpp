@@ -153,6 +153,21 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
   return 128 + outcome.stopped_by;
 }
 
+// Whether nothing has to be read to know that a finished study is of the files that the config names: none was written
+// since. Of files that are gone the study is all there is.
+bool is_of_its_files(const storage::StudyRecord& stored, const StudyConfig& config) {
+  std::vector<fs::path> changed = changed_files(stored, config.folder);
+  const auto gone = std::stable_partition(changed.begin(), changed.end(), [](const fs::path& file) {
+    std::error_code error;
+    return fs::exists(file, error);
+  });
+  if (gone != changed.begin()) return false;
+  for (auto file = gone; file != changed.end(); ++file) {
+    tell(fmt::format("'{}' is gone; study '{}' was trained with it before", printable(file->string()), config.study));
+  }
+  return true;
+}
+
 // Runs a study. Creates nothing before the config is checked, the data are loaded and the device is there.
 int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech speech) {
   const std::atomic<int>& stop = catch_stop_signals();
@@ -165,7 +180,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   if (store) stored = store->find(config.study);
   if (stored) {
     const storage::StudyRecord next = continued(*stored, config, origin);
-    if (is_finished(*store, config, next)) {
+    if (is_finished(*store, config, next) && is_of_its_files(*stored, config)) {
       const Faults none;
       SystemFiles files(none, store->states(config.study).root);
       remove_leftovers(*store, config, next, files, clock);

@@ -25,7 +25,11 @@ std::string read_source(Reader& data, const fs::path& folder, const trials::Spac
             join(fusion::builtin_data())));
   }
   const auto kind_of = [&](const std::string& file) {
-    const fusion::DataKeys keys = fusion::data_keys(from_folder(folder, file));
+    const fs::path path = from_folder(folder, file);
+    if (const std::string unread = fusion::unread_kind(path); !unread.empty()) {
+      data.fail("train", fmt::format("'{}': {}", printable(file), unread));
+    }
+    const fusion::DataKeys keys = fusion::data_keys(path);
     if (keys == fusion::DataKeys::kTokens) return "tokens";
     return keys == fusion::DataKeys::kColumns ? "table" : "arrays";
   };

@@ -69,7 +69,7 @@ void fail_at(const std::string& file, const Node& node, const std::string& path,
     place = fmt::format("{}:{}: {}", file, node.line, excerpt(path, kMostPath));
   } else {
     place = excerpt(node.origin, kMostPath);
-    if (node.origin != "--set " + path) place += ": " + excerpt(path, kMostPath);
+    if (node.origin.starts_with("--set ") && node.origin != "--set " + path) place += ": " + excerpt(path, kMostPath);
   }
   const bool bare = path.empty();
   if (bare && node.origin.empty()) place = fmt::format("{}:{}", file, node.line);

@@ -26,7 +26,7 @@ struct Node {
   std::vector<Entry> entries;  ///< kMap: keys are distinct.
 
   int line = 1;        ///< 1-based, where the value (for a collection: its key) stands.
-  std::string origin;  ///< "--set train.epochs" for what was not in the file; "" otherwise.
+  std::string origin;  ///< "--set train.epochs" or "--width" for what was not in the file; "" otherwise.
 
   [[nodiscard]] bool is_null() const { return kind == Kind::kScalar && value.index() == 0 && !out_of_range; }
   /// The value under a key of a map; nullptr if there is none, or if this is no map.

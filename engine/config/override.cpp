@@ -92,7 +92,7 @@ Node& step(Node& node, const std::string& path, const std::string& key, const st
 }  // namespace
 
 void apply_override(Node& root, const Override& override) {
-  const std::string origin = "--set " + override.key_path;
+  const std::string origin = override.flag.empty() ? "--set " + override.key_path : override.flag;
   Node value = parse_value(override, origin);
   Node* node = &root;
   std::string path;

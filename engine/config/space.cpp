@@ -22,6 +22,15 @@ constexpr std::size_t kMostValues = 10'000;
 constexpr std::size_t kMostName = 512;  // limit of Optuna's tables
 
 bool is_integer(const Node* node) { return node != nullptr && std::holds_alternative<std::int64_t>(node->value); }
+
+// An integer, or one of more digits than 64 bits hold.
+bool is_written_as_integer(const Node* node) {
+  if (is_integer(node)) return true;
+  if (node == nullptr || !std::holds_alternative<double>(node->value)) return false;
+  const bool is_signed = node->text.starts_with('-') || node->text.starts_with('+');
+  return node->text.find_first_not_of("0123456789", is_signed ? 1 : 0) == std::string::npos;
+}
+
 bool is_whole(double value) { return std::floor(value) == value; }
 
 ParamValue read_value(const Site& site, const Node& node) {
@@ -56,19 +65,20 @@ DistributionKind inferred(const Reader& parameter) {
   if (!parameter.has("min") && !parameter.has("max")) {
     parameter.fail("", "found neither value, values, nor min and max, wanted one of them, or a distribution");
   }
-  const bool integers = is_integer(parameter.find("min")) && is_integer(parameter.find("max"));
+  const bool integers = is_written_as_integer(parameter.find("min")) && is_written_as_integer(parameter.find("max"));
   return integers ? DistributionKind::kIntUniform : DistributionKind::kUniform;
 }
 
 double read_bound(Reader& parameter, const char* key, DistributionKind kind) {
   const double value = parameter.number(key);
   const Node* node = parameter.find(key);
-  if (kind == DistributionKind::kIntUniform && !is_integer(node)) {
+  if (kind != DistributionKind::kIntUniform) return value;
+  if (!is_written_as_integer(node)) {
     parameter.fail(key, fmt::format("found {}, wanted an integer", found_text(*node)));
   }
   const auto* whole = std::get_if<std::int64_t>(&node->value);
-  if (kind == DistributionKind::kIntUniform && whole != nullptr && static_cast<std::int64_t>(value) != *whole) {
-    parameter.fail(key, fmt::format("found {}, wanted an integer between -2^53 and 2^53", *whole));
+  if (whole == nullptr || static_cast<std::int64_t>(value) != *whole) {
+    parameter.fail(key, fmt::format("found {}, wanted an integer between -2^53 and 2^53", found_text(*node)));
   }
   return value;
 }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
+#include "base/stamp.hpp"
 #include "base/text.hpp"
 #include "engine/driver/budget.hpp"
 #include "engine/driver/history_json.hpp"
@@ -26,10 +28,11 @@ Error not_ours(const storage::StudyRecord& stored) {
                       printable(stored.name))};
 }
 
-// Fingerprints of the files that a study is held to.
+// Fingerprints of the files that a study is held to, and what tells whether these were written since.
 struct Held {
   std::map<std::string, std::string> models;  // fingerprints by ModelFacts::file
   std::map<std::string, std::string> data;    // fingerprints by name_of(DataFacts)
+  std::map<std::string, std::string> stamps;  // by path from the config's folder on
 };
 
 std::string name_of(const DataFacts& data) { return data.file + " " + data.reading; }
@@ -41,6 +44,7 @@ std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const He
   json packed = {{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}};
   if (!held.models.empty()) packed["models"] = held.models;
   if (!held.data.empty()) packed["data"] = held.data;
+  if (!held.stamps.empty()) packed["stamps"] = held.stamps;
   if (!prior.empty()) packed["prior"] = std::move(prior);
   if (config.choice && !config.choice->reason.empty()) {
     json keys = json::array();
@@ -59,12 +63,17 @@ Held with_files(Held held, const StudyFiles& files, const StudyConfig& config) {
                                                 "starts a new study beside it",
                                                 config.file.string(), what, now, config.study, entry->second));
   };
+  const auto note = [&](const FileStamps& stamps) {
+    for (const auto& [file, stamp] : stamps) held.stamps[path_from(config.folder, file).string()] = stamp;
+  };
   for (const ModelFacts& model : files.models) {
     hold(held.models, model.file, model.fingerprint, "model.file: found another " + printable(model.file));
+    note(model.stamps);
   }
   for (const DataFacts& data : files.data) {
     hold(held.data, name_of(data), data.fingerprint,
          fmt::format("data: found other numbers in {} or the validation or test data", printable(data.file)));
+    note(data.stamps);
   }
   return held;
 }
@@ -84,9 +93,8 @@ std::vector<Override> keys_in(const json& pairs) {
   return keys;
 }
 
-// The member `key` of what unpack() gave; empty if there is none.
-std::map<std::string, std::string> fingerprints_in(const json& packed, const char* key,
-                                                   const storage::StudyRecord& stored) {
+// The texts in the member `key` of what unpack() gave; empty if there is none.
+std::map<std::string, std::string> texts_in(const json& packed, const char* key, const storage::StudyRecord& stored) {
   const auto found = packed.find(key);
   if (found == packed.end()) return {};
   try {
@@ -128,7 +136,16 @@ ConfigOrigin origin_of(const storage::StudyRecord& stored) {
 }
 
 std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored) {
-  return fingerprints_in(unpack(stored), "models", stored);
+  return texts_in(unpack(stored), "models", stored);
+}
+
+std::vector<std::filesystem::path> changed_files(const storage::StudyRecord& stored,
+                                                 const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> changed;
+  for (const auto& [file, stamp] : texts_in(unpack(stored), "stamps", stored)) {
+    if (stamp_of(folder / file) != stamp) changed.push_back(folder / file);
+  }
+  return changed;
 }
 
 AutoChoice choice_of(const storage::StudyRecord& stored) {
@@ -164,7 +181,8 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
   }
   storage::StudyRecord record = stored;
   record.config = config.text;
-  const Held held = {fingerprints_in(packed, "models", stored), fingerprints_in(packed, "data", stored)};
+  const Held held = {texts_in(packed, "models", stored), texts_in(packed, "data", stored),
+                     texts_in(packed, "stamps", stored)};
   record.config_json = pack(config, origin, with_files(held, files, config), packed.value("prior", json::array()));
   record.run_caps = next_caps(stored.run_caps, config);
   return record;

@@ -38,6 +38,12 @@ struct StudyFiles {
 /// Fingerprints of the model files that a stored study is held to, by ModelFacts::file. Throws as origin_of.
 [[nodiscard]] std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored);
 
+/// Files, models and data, that were written, replaced or removed since the study was last found to be of what they
+/// hold; `folder` is the config's. What they hold now may be the same. Empty for a study that an older hfta-tune left.
+/// Throws as origin_of.
+[[nodiscard]] std::vector<std::filesystem::path> changed_files(const storage::StudyRecord& stored,
+                                                               const std::filesystem::path& folder);
+
 /// The method of a stored study with `method: auto`. One that was begun before there was `auto` has the method that it
 /// was begun with, and no reason. Throws as origin_of.
 [[nodiscard]] AutoChoice choice_of(const storage::StudyRecord& stored);

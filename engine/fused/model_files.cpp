@@ -102,8 +102,10 @@ ModelFiles::Entry& ModelFiles::entry(const std::string& name, const std::filesys
   const auto known =
       std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->facts.file == name; });
   if (known != entries_.end()) return **known;
+  FileStamps stamps = {{file, stamp_of(file)}};
   fusion::ExportedModel read = read_at(file, place);
   ModelFacts facts = facts_of(name, read);
+  facts.stamps = std::move(stamps);
   return *entries_.emplace_back(std::make_unique<Entry>(Entry{std::move(read), std::move(facts), {}}));
 }
 

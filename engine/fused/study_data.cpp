@@ -16,13 +16,13 @@ namespace hfta::engine {
 namespace {
 
 // `types`: the types that the numbers are read as.
-DataFacts facts_of(const fusion::DataSource& source, const std::string& types, const std::string& fingerprint,
-                   const std::filesystem::path& folder) {
+DataFacts facts_of(const fusion::DataSource& source, const std::string& types, const std::filesystem::path& folder) {
   Fnv1a reading;
   reading.add(fusion::reading_of(source, folder) + types);
   const std::filesystem::path& train = source.train;
   const std::filesystem::path file = train.has_filename() ? train.filename() : train.parent_path().filename();
-  return {source.name.empty() ? file.string() : source.name, fmt::format("{:016x}", reading.value()), fingerprint};
+  return {source.name.empty() ? file.string() : source.name, fmt::format("{:016x}", reading.value()), "",
+          stamps_of(source)};
 }
 
 fusion::TargetForm targets_of(const fusion::Recipe& recipe) {
@@ -60,8 +60,10 @@ StudyData::LoadedData& StudyData::load(const TaskSpec& spec, const std::vector<f
   const auto known = data_.find(key);
   if (known != data_.end()) return known->second;
   LoadedData data;
+  DataFacts facts = facts_of(spec.data, types, setup_.config().folder);
   data.host = fusion::load_data(spec.data, targets, setup_.config().seed, setup_.options().data_root, inputs);
-  facts_.push_back(facts_of(spec.data, types, data.host.fingerprint, setup_.config().folder));
+  facts.fingerprint = data.host.fingerprint;
+  facts_.push_back(std::move(facts));
   return data_.emplace(key, std::move(data)).first->second;
 }
 

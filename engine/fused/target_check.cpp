@@ -115,8 +115,11 @@ void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::
   }
   const bool column = wanted.size() == found.size() + 1 && wanted.back() == 1;  // [N, 1] beside [N]
   if (wanted != found && !column) {
-    fail(spec, fmt::format("data: found target {}, wanted {} (the model's output is {})", to_text(found),
-                           to_text(wanted), to_text(output_shape(graph))));
+    const bool soft = targets_of(spec) == Targets::kClasses && found == output_shape(graph);
+    fail(spec,
+         fmt::format("data: found target {}, wanted {} (the model's output is {}){}", to_text(found), to_text(wanted),
+                     to_text(output_shape(graph)),
+                     soft ? "; probabilities of classes, or classes as 0 and 1: train.loss: soft_cross_entropy" : ""));
   }
   check_pos_weight(spec, graph);
 }

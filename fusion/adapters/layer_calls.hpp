@@ -33,8 +33,6 @@ struct LayerCall {
 /// the graph.
 [[nodiscard]] std::vector<std::vector<const Node*>> other_readers(const Graph& graph,
                                                                   const std::vector<LayerCall>& adapted);
-/// "model.py:3: head (aten::linear)", for messages.
-[[nodiscard]] std::string place_of(const Node& node);
 
 /// Linear layers whose weight is computed from integers that their module holds, in order.
 [[nodiscard]] std::vector<LayerCall> quantized_calls(const Graph& graph);

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "fusion/adapters/layer_calls.hpp"
+#include "fusion/graph/place.hpp"
 #include "fusion/op_traits.hpp"
 
 namespace hfta::fusion {
@@ -206,7 +207,7 @@ void check_evaluation(const Graph& training, const Graph& evaluation, const std:
     throw Error(ErrorKind::kConfig,
                 fmt::format("{}: '{}' is a layer in training, but in evaluation {} reads its weight, without an "
                             "adapter; leave it out of the targets, or let both compute it alike",
-                            lora.where, target.module, adapters::place_of(*readers.front())));
+                            lora.where, target.module, place_of(*readers.front())));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "fusion/adapters/layer_calls.hpp"
+#include "fusion/graph/place.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
@@ -143,13 +144,13 @@ class LayerUses {
   void note(Adapter& adapter, const std::string& module) const {
     for (const adapters::LayerCall& call : calls_) {
       if (call.module != module) continue;
-      if (!call.own) adapter.called_by = adapters::place_of(graph_.nodes[call.node]);
+      if (!call.own) adapter.called_by = place_of(graph_.nodes[call.node]);
       const std::size_t maker = makers_[static_cast<std::size_t>(call.input)];
       adapter.prepares_input |= call.kind == LoraKind::kConv && maker != kNobody && graph_.nodes[maker].path == module;
     }
     for (std::size_t i = 0; i < readers_.size(); ++i) {
       if (graph_.weights[i].name != adapter.weight || readers_[i].empty()) continue;
-      adapter.read_by = adapters::place_of(*readers_[i].front());
+      adapter.read_by = place_of(*readers_[i].front());
     }
   }
 

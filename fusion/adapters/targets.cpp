@@ -247,10 +247,5 @@ std::vector<std::vector<const Node*>> other_readers(const Graph& graph, const st
   return readers;
 }
 
-std::string place_of(const Node& node) {
-  return fmt::format("{}{}{}{}({})", node.where, node.where.empty() ? "" : ": ", node.path,
-                     node.path.empty() ? "" : " ", node.op);
-}
-
 }  // namespace adapters
 }  // namespace hfta::fusion

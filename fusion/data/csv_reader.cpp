@@ -16,6 +16,10 @@ constexpr std::size_t kMostColumns = 1'000'000;
 
 CsvReader::CsvReader(std::string_view text, std::string place, char separator)
     : text_(text), place_(std::move(place)), separator_(separator) {
+  // UTF-16 and UTF-32 begin with these marks.
+  if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF") || text_.starts_with({"\0\0\xFE\xFF", 4})) {
+    fail_at(place_, "found text in UTF-16 or UTF-32, wanted UTF-8: frame.to_csv(path, encoding='utf-8')");
+  }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
 }

@@ -26,10 +26,7 @@ FileData load_file(const fs::path& path, const DataSource& source, const Uses& u
     fail_at(place, "found a device or pipe, wanted a file or a folder");
   }
   if (const DataReader* const reader = reader_of(path)) return reader->read(path, source, uses, files, place);
-  std::vector<std::string> kinds;
-  for (const DataReader& reader : data_readers()) kinds.emplace_back(reader.kind);
-  fail_at(place, fmt::format("found a file of kind '{}', wanted one of: {}", printable(lower_extension(path)),
-                             join(kinds, "; ")));
+  fail_at(place, unread_kind(path));
 }
 
 // The digits: 8x8 pixels of 0..16, as images in 0..1.

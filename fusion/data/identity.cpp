@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "fusion/data/sources.hpp"
+#include "base/paths.hpp"
+#include "base/stamp.hpp"
 #include "fusion/dataset.hpp"
 
 namespace hfta::fusion {
@@ -34,33 +33,17 @@ class Text {
   std::string text_;
 };
 
-// Adds the files as they are now: the one named, the one beside it, or those in a folder.
-void add_files(Text& text, const std::filesystem::path& path, const std::string& y) {
+// Adds the one named, the one beside it, or the folder and those in it.
+void add_files(FileStamps& stamps, const std::filesystem::path& path, const std::string& y) {
   if (path.empty()) return;
-  text.add(stamp_of(path));
-  if (!y.empty()) text.add(stamp_of(path.parent_path() / y));
+  const auto add = [&](const std::filesystem::path& file) { stamps.emplace(file, stamp_of(file)); };
+  add(path);
+  // An array in the file has a name like a file's.
+  if (const std::filesystem::path beside = path.parent_path() / y; !y.empty() && !stamp_of(beside).empty()) add(beside);
   std::error_code error;
-  std::vector<std::filesystem::path> inside;
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    inside.push_back(it->path());
+    add(it->path());
   }
-  std::sort(inside.begin(), inside.end());
-  for (const auto& file : inside) {
-    text.add(file);
-    text.add(stamp_of(file));
-  }
-}
-
-// The path from the folder on; a file that does not lie in the folder does not move with it.
-std::filesystem::path relative_to(const std::filesystem::path& folder, const std::filesystem::path& file) {
-  if (file.empty()) return file;
-  const auto whole = [](const std::filesystem::path& path) {
-    std::error_code error;
-    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-    return (error ? path : absolute).lexically_normal();
-  };
-  const std::filesystem::path inside = whole(file).lexically_proximate(whole(folder));
-  return !inside.empty() && *inside.begin() != ".." ? inside : whole(file);
 }
 
 }  // namespace
@@ -71,10 +54,18 @@ std::string reading_of(const DataSource& source, const std::filesystem::path& fo
                folds, where] = source;
   Text text;
   const auto add_all = [&](const auto&... fields) { (text.add(fields), ...); };
-  const auto path = [&](const std::filesystem::path& file) { return relative_to(folder, file).string(); };
+  const auto path = [&](const std::filesystem::path& file) { return path_from(folder, file).string(); };
   add_all(name, path(train), path(validation_file), path(test_file), x, y, target, features, folds.groups, window,
           stride, dtype);
   return text.text();
+}
+
+FileStamps stamps_of(const DataSource& source) {
+  FileStamps stamps;
+  for (const auto* file : {&source.train, &source.validation_file, &source.test_file}) {
+    add_files(stamps, *file, source.y);
+  }
+  return stamps;
 }
 
 std::string identity_of(const DataSource& source) {
@@ -85,7 +76,7 @@ std::string identity_of(const DataSource& source) {
   const auto add_all = [&](const auto&... fields) { (text.add(fields), ...); };
   add_all(name, train, validation_file, test_file, validation, test, x, y, target, features, window, stride, dtype,
           folds, where);
-  for (const auto* file : {&train, &validation_file, &test_file}) add_files(text, *file, y);
+  for (const auto& [file, stamp] : stamps_of(source)) add_all(file, stamp);
   return text.text();
 }
 

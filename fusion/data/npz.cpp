@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.hpp"
+#include "base/stamp.hpp"
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
 #include "fusion/data/sources.hpp"

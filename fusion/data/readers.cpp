@@ -1,6 +1,11 @@
 #include "fusion/data/readers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <system_error>
+
+#include "base/text.hpp"
 
 namespace hfta::fusion {
 
@@ -27,6 +32,15 @@ std::string lower_extension(const std::filesystem::path& path) { return lower_na
 DataKeys data_keys(const std::filesystem::path& path) {
   const DataReader* const reader = reader_of(path);
   return reader == nullptr ? DataKeys::kNames : reader->keys;
+}
+
+std::string unread_kind(const std::filesystem::path& path) {
+  std::error_code error;
+  if (reader_of(path) != nullptr || !std::filesystem::is_regular_file(path, error)) return "";
+  std::vector<std::string> kinds;
+  for (const DataReader& reader : data_readers()) kinds.emplace_back(reader.kind);
+  return fmt::format("found a file of kind '{}', wanted one of: {}", printable(lower_extension(path)),
+                     join(kinds, "; "));
 }
 
 }  // namespace hfta::fusion

@@ -13,16 +13,12 @@
 
 #include "base/folder.hpp"
 #include "base/limits.hpp"
+#include "base/stamp.hpp"
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
 
 namespace hfta::fusion {
 namespace {
-
-std::string text_of(const struct stat& status) {
-  return fmt::format("{}:{}:{}:{}.{}", status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                     status.st_mtim.tv_nsec);
-}
 
 // A file, read by position and not mapped: a mapped file that becomes shorter kills the process by SIGBUS, wherever it
 // is touched; a read reports an error. The system's cache serves both alike.
@@ -38,7 +34,7 @@ class FileSource final : public ByteSource {
     }
     if (!S_ISREG(status.st_mode)) fail_at(place_, "found '" + printable(path.string()) + "', wanted a file");
     size_ = static_cast<std::uint64_t>(status.st_size);
-    stamp_ = text_of(status);
+    stamp_ = stamp_of(status);
   }
 
   [[nodiscard]] std::uint64_t size() const override { return size_; }
@@ -61,7 +57,7 @@ class FileSource final : public ByteSource {
 
   void check_unchanged() const override {
     struct stat status {};
-    if (::fstat(file_.get(), &status) == 0 && text_of(status) == stamp_) return;
+    if (::fstat(file_.get(), &status) == 0 && stamp_of(status) == stamp_) return;
     fail_at(place_, fmt::format("found '{}' changed while it is read, wanted it as when it was opened",
                                 printable(path_.string())));
   }
@@ -145,11 +141,6 @@ std::vector<std::byte> first_bytes(const ByteSource& source, std::uint64_t most)
   std::vector<std::byte> bytes(std::min(source.size(), most));
   source.read(0, bytes);
   return bytes;
-}
-
-std::string stamp_of(const std::filesystem::path& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? text_of(status) : "";
 }
 
 }  // namespace hfta::fusion

@@ -70,7 +70,4 @@ class JoinedSource final : public ByteSource {
 /// The first bytes, at most `most`: a header.
 [[nodiscard]] std::vector<std::byte> first_bytes(const ByteSource& source, std::uint64_t most);
 
-/// A text that tells a file from another, and from itself before it was changed; "" if the file is not there.
-[[nodiscard]] std::string stamp_of(const std::filesystem::path& path);
-
 }  // namespace hfta::fusion

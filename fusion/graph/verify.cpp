@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "fusion/graph/place.hpp"
 #include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion {
@@ -29,9 +30,6 @@ class Verifier {
  private:
   [[noreturn]] static void fail(const std::string& place, const std::string& what) {
     throw Error(ErrorKind::kConfig, place + ": " + what);
-  }
-  static std::string place_of(const Node& node) {
-    return fmt::format("{}{}{} ({})", node.where, node.where.empty() ? "" : ": ", node.path, node.op);
   }
   [[nodiscard]] const Value& value(ValueId id) const { return graph_.values[static_cast<std::size_t>(id)]; }
 

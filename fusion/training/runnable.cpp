@@ -7,13 +7,17 @@
 #include <array>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "fusion/data/split.hpp"
 #include "fusion/divided_batches.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/execution/torch_error.hpp"
+#include "fusion/graph/place.hpp"
+#include "fusion/op_traits.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -101,6 +105,25 @@ Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hype
   return found;
 }
 
+// The calls that LibTorch's message may be about, which names an op and no place: "; see model.py:3: head
+// (aten::relu)".
+// "" if none is known.
+std::string calls_meant(const Graph& graph, const std::string& message) {
+  constexpr std::string_view kNamespace = "aten::", kOverwritten = "modified by an inplace operation";
+  constexpr std::size_t kMost = 3;
+  const std::size_t named = message.find(kNamespace);
+  const std::size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", named + kNamespace.size());
+  const std::string op = named == std::string::npos ? "" : message.substr(named, end - named);
+  const bool overwritten = message.find(kOverwritten) != std::string::npos;
+  std::vector<std::string> places;
+  for (const Node& node : graph.nodes) {
+    const OpTraits* const traits = op_traits(node.op);
+    const bool meant = overwritten ? traits != nullptr && traits->in_place : node.op.substr(0, node.op.find('.')) == op;
+    if (meant && places.size() < kMost) places.push_back(printable(place_of(node)));
+  }
+  return places.empty() ? "" : "; see " + join(places);
+}
+
 }  // namespace
 
 Runnable check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
@@ -109,7 +132,8 @@ Runnable check_runnable(const Graph& graph, const Recipe& recipe, const SlotHype
     return try_out(graph, recipe, hyper, data, device);
   } catch (const c10::Error& error) {
     if (fault_of(error) != TorchFault::kCall) throw;
-    throw Error(ErrorKind::kConfig, fmt::format("model: cannot be trained: {}", first_line(error)));
+    const std::string why = first_line(error);
+    throw Error(ErrorKind::kConfig, fmt::format("model: cannot be trained: {}{}", why, calls_meant(graph, why)));
   }
 }
 

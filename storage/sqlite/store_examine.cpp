@@ -61,6 +61,11 @@ constexpr Rule kRules[] = {
      "SELECT printf('round %d: found trial %d in %d slots, wanted one', o.round, t.number, count(*))"
      " FROM hfta_occupancy o JOIN trials t ON t.trial_id = o.trial_id WHERE o.study_id = ?1"
      " GROUP BY o.round, o.trial_id HAVING count(*) > 1"},
+    {true,
+     "SELECT printf('round %d: found trials in %d slots of array %d and no row of the round in hfta_rounds', o.round,"
+     " count(*), o.array) FROM hfta_occupancy o LEFT JOIN hfta_rounds r ON r.study_id = o.study_id"
+     " AND r.round = o.round AND r.array = o.array WHERE o.study_id = ?1 AND r.study_id IS NULL"
+     " GROUP BY o.round, o.array"},
 };
 
 // Whether a line of SQLite's integrity_check is about an index alone.

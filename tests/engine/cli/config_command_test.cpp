@@ -199,6 +199,30 @@ TEST_CASE("a study whose model file has changed is not gone on with") {
   CHECK(place.run({"digits.yaml"}, {{"HFTA_FAKE_MODEL", "aaaa"}}).code == 0);
 }
 
+TEST_CASE("a finished study does not answer for files that were changed since") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  place.write("m.pt2", "a model");
+  const auto run = [&](const char* content) { return place.run({"digits.yaml"}, {{"HFTA_FAKE_MODEL", content}}); };
+  REQUIRE(run("aaaa").code == 0);
+  const Finished unread = run("bbbb");  // the file lies as it did: it is not read
+  CHECK(unread.code == 0);
+  CHECK(unread.out == run("aaaa").out);
+  place.write("m.pt2", "another model");
+  const Finished refused = run("bbbb");
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("found another m.pt2 (fingerprint bbbb)"));
+  const Finished same = run("aaaa");  // written anew, with the same content
+  CHECK(same.code == 0);
+  CHECK(same.out == unread.out);
+  CHECK(run("bbbb").code == 0);
+  std::filesystem::remove(place.path() / "m.pt2");
+  const Finished gone = run("bbbb");
+  CHECK(gone.code == 0);
+  CHECK(gone.out == unread.out);
+  CHECK_THAT(gone.err, Catch::Contains("m.pt2' is gone; study 'digits' was trained with it before"));
+}
+
 TEST_CASE("a config that cannot be read is one line, exit 2") {
   using namespace std::string_literals;
   const Workplace place;

@@ -1,6 +1,6 @@
 // libhfta_torch.so for tests of the command line: the same entry point, fake trainers behind it. The environment
 // says what goes wrong: HFTA_FAKE_DELAY_MS per epoch, HFTA_FAKE_DIVERGE=1 all trials, HFTA_FAKE_DATA=1
-// no data, HFTA_FAKE_MODEL=<fingerprint> a model file of that content, HFTA_FAKE_BROKEN=1 whatever is asked
+// no data, HFTA_FAKE_MODEL=<fingerprint> a model file m.pt2 of that content, HFTA_FAKE_BROKEN=1 whatever is asked
 // for.
 #include <chrono>
 #include <cstdlib>
@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/stamp.hpp"
 #include "engine/module.hpp"
 #include "fake_trainer.hpp"
 
@@ -33,7 +34,8 @@ std::unique_ptr<RankTrainer> make_trainer(const TrainerOptions& options) {
   static testing::World world;
   world.models.clear();
   if (const char* fingerprint = std::getenv("HFTA_FAKE_MODEL")) {
-    world.models = {{"m.pt2", fingerprint, "2.11.0", {"x: float32 [N, 1, 8, 8]"}, 0, {"m.pt2: fake note"}}};
+    world.models = {{"m.pt2", fingerprint, "2.11.0", {"x: float32 [N, 1, 8, 8]"}, 0, {"m.pt2: fake note"}, {}}};
+    world.models.front().stamps = {{"m.pt2", stamp_of("m.pt2")}};
   }
   if (is_set("HFTA_FAKE_DIVERGE")) world.diverge = {-1};
   if (const char* delay = std::getenv("HFTA_FAKE_DELAY_MS")) {

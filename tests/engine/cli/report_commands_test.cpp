@@ -101,6 +101,7 @@ TEST_CASE("report's table shows the best ten unless told") {
   CHECK(table.code == 0);
   CHECK_THAT(table.out, Catch::Contains("trials: 17 (5 COMPLETE, 12 PRUNED)") && Catch::Contains("(7 more;") &&
                             Catch::Contains("test_accuracy"));
+  CHECK(report({"--format", "events", "--top", "7"}).code == 2);
   CHECK_THAT(report({"--top", "17"}).out, !Catch::Contains("more;"));
 }
 

@@ -281,6 +281,8 @@ TEST_CASE("search space") {
       {{{kLr, "{min: \"0\", max: 1}"}}, "s.yaml:8: parameters.lr.min: found '0', wanted a number; without quotes"},
       {{{kLr, "{distribution: int_uniform, min: 0.5, max: 2}"}},
        "s.yaml:8: parameters.lr.min: found 0.5, wanted an integer"},
+      {{{kLr, "{min: 0, max: 9223372036854775808}"}},
+       "s.yaml:8: parameters.lr.max: found 9223372036854775808, wanted an integer between -2^53 and 2^53"},
       {{{kLr, "{distribution: q_uniform, min: 0, max: 1, q: 0}"}},
        "s.yaml:8: parameters.lr.q: found 0, wanted a number above 0"},
       {{{kLr, "{distribution: normal, sigma: -1}"}},

@@ -108,6 +108,7 @@ TEST_CASE("--set errors name the flag") {
       {{"", "1"}, "--set : found an empty key, wanted key.path=value"},
       {{"train..lr", "1"}, "--set train..lr: found an empty key, wanted key.path=value"},
       {{"run_cap", "0"}, "--set run_cap: found 0, wanted an integer from 1 to 1000000000"},
+      {{"run_cap", "0", "--trials"}, "--trials: found 0, wanted an integer from 1 to 1000000000"},
       {{"model.layers.1.linear.0", "63"},
        "s.yaml:14: layers.1 (linear): found input [N, 64], wanted [N, 63] (with hidden=32)"},
       {{"parameters.lr.min", "2"}, "--set parameters.lr.min: found 2, wanted at most max = 1"},

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +16,8 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/stamp.hpp"
+#include "base/temporary_folder.hpp"
 #include "engine/driver/history_json.hpp"
 #include "engine/driver/measure.hpp"
 #include "engine/driver/redraw.hpp"
@@ -123,6 +127,32 @@ TEST_CASE("a study is held to the content of its model files") {
   storage::StudyRecord damaged = record;
   damaged.config_json = R"({"config": {}, "file": "", "set": [], "models": 3})";
   CHECK_THROWS_AS(model_fingerprints(damaged), Error);
+}
+
+TEST_CASE("files that were written since they were read are known by their stamps") {
+  const TemporaryFolder folder("stamps");
+  StudyConfig config = digits_config();
+  config.folder = folder.path();
+  const std::filesystem::path data = folder.path() / "a.csv", elsewhere = folder.path() / ".." / "m.pt2";
+  const auto write = [](const std::filesystem::path& file, const char* text) { std::ofstream(file) << text; };
+  write(data, "1");
+  const auto facts = [&] {
+    StudyFiles files = {{}, {{"a.csv", "7", "1", {{data, stamp_of(data)}}}}};
+    files.models.push_back({"m.pt2", "1", "", {}, 0, {}, {{elsewhere, stamp_of(elsewhere)}}});
+    return files;
+  };
+  const auto changed = [&](const storage::StudyRecord& record) { return changed_files(record, config.folder); };
+  using Paths = std::vector<std::filesystem::path>;
+  storage::StudyRecord record = new_record(config, {}, facts());
+  CHECK(changed(record).empty());
+  CHECK(changed(new_record(config, {})).empty());
+  write(data, "22");
+  CHECK(changed(record) == Paths{data});
+  record = continued(record, config, {}, facts());
+  CHECK(changed(record).empty());
+  CHECK(changed(continued(record, config, {})).empty());
+  std::filesystem::remove(data);
+  CHECK(changed(continued(record, config, {})) == Paths{data});
 }
 
 TEST_CASE("a study is held to the numbers of its data") {

@@ -310,6 +310,15 @@ def changes(runs):
     np.savez_compressed(data, **arrays)  # other bytes, the same numbers
     interrupt(runs, folder, command, "round ", signal.SIGTERM)
     data.write_bytes(whole)
+    finished = ["text.yaml", "--set", "study=finished", "--set", "train.epochs=1"]
+    report = runs.run(folder, *finished).stdout
+    np.savez(data, **changed)
+    assert f"other numbers in {data.name}" in runs.run(folder, *finished, wanted=2).stderr
+    np.savez_compressed(data, **arrays)
+    assert runs.run(folder, *finished).stdout == report
+    data.unlink()
+    done = runs.run(folder, *finished)
+    assert done.stdout == report and f"{data.name}' is gone" in done.stderr, done.stderr
     print("changes: another model file, none, and other data are refused; the same go on")
 
 

@@ -125,6 +125,15 @@ TEST_CASE("records know their lines", "[csv]") {
   CHECK(lines == std::vector<std::size_t>{1, 3, 5});
 }
 
+TEST_CASE("text that is not UTF-8 is told from its first bytes", "[csv]") {
+  using namespace std::string_literals;
+  for (const std::string& text : {"\xFF\xFE"
+                                  "a\0,\0"s,
+                                  "\xFE\xFF\0a\0,"s, "\0\0\xFE\xFF"s}) {
+    CHECK_THROWS_WITH(rows_of(text), Catch::StartsWith("t.csv: found text in UTF-16 or UTF-32, wanted UTF-8"));
+  }
+}
+
 TEST_CASE("broken quotes are refused", "[csv]") {
   CHECK_THROWS_WITH(rows_of("a\n\"b,c\n"), "t.csv: line 2: found a quote that is never closed");
   CHECK_THROWS_WITH(rows_of("a\n\"b\"c\n"),

@@ -65,6 +65,13 @@ TEST_CASE("samples that are mixed are seen behind weights that begin as zeros, a
   CHECK(check_runnable(plain.graph, plain.recipe, trial(plain, 0).hyper, data, at::kCPU).mixes_samples);
 }
 
+TEST_CASE("an op without a derivative is named with the place of its call", "[runnable]") {
+  const ValueId answer = mlp(DType::kFloat64, OptimizerKind::kSgd).graph.outputs.at(0);
+  CHECK_THROWS_WITH(mixes(with_call("heaviside", {answer})),
+                    "model: cannot be trained: derivative for aten::heaviside is not implemented; see test: heaviside "
+                    "(aten::heaviside)");
+}
+
 TEST_CASE("where samples may be mixed, evaluation has the batches of the training", "[runnable]") {
   Recipe recipe;
   recipe.batch_size = 6;

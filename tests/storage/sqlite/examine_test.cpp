@@ -116,6 +116,7 @@ TEST_CASE("examine: a store says what it is, and what was never so in its rows",
        "5"
        " AND round = 1",
        "round 1: found trial 5 in 2 slots"},
+      {"DELETE FROM hfta_rounds WHERE round = 1", "round 1: found trials in "},
   };
   for (const Case& c : cases) {
     INFO(c.sql);
