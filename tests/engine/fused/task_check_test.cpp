@@ -339,6 +339,13 @@ TEST_CASE("what is filled up in evaluation must not depend on what it is filled 
                         Catch::EndsWith("a sample's output depends on the others"));
   graph.fixed_batch = 0;
   CHECK_NOTHROW(check_whole_batches(task, graph, odd, "test", true));
+  TaskSpec own = task;
+  own.recipe.loss = fusion::Loss::kModel;
+  graph.fixed_batch = 2;
+  CHECK_NOTHROW(check_whole_batches(own, graph, odd, "test", false));  // a loss for each sample
+  CHECK_THROWS_WITH(check_whole_batches(own, graph, odd, "test", true),
+                    Catch::EndsWith("a sample's output depends on the others"));
+  graph.fixed_batch = 0;
   graph.limits.smallest = 2;
   CHECK_THROWS_WITH(check_whole_batches(task, graph, odd, "test", true),
                     Catch::Contains("found 3 samples in the test set, wanted another number or data.batch_size: the "
