@@ -203,8 +203,8 @@ TEST_CASE("the batch size must be one that an exported model runs with") {
   CHECK(message(2, 2, 0) == "");
   CHECK(message(2, 0, 2) == "");
   CHECK(message(3, 2, 0) ==
-        "c.yaml:9: data.batch_size: found 3, wanted 2, at which m.pt2 was exported; exported with dynamic_shapes it "
-        "takes any");
+        "c.yaml:9: data.batch_size: found 3, wanted 2, at which m.pt2 was exported; exported with Dim(\"batch\") "
+        "in dynamic_shapes it takes any (Dim.AUTO may fix the batch)");
   CHECK(message(3, 0, 2) == "c.yaml:9: data.batch_size: found 3, wanted at most 2, for which m.pt2 was exported");
   CHECK(message(4, 4, 0) == "c.yaml:9: data.batch_size: found 4, wanted at most the 3 training samples");
 }

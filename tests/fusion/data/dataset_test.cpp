@@ -140,8 +140,8 @@ TEST_CASE("inputs that take integers keep them", "[dataset]") {
 
   folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 0.5F}));
   CHECK_THROWS_WITH(load_data(source, kClassTargets, 1, kData, inputs),
-                    Catch::EndsWith("ids.npy: found 0.5 at element 3, wanted a whole number, which this input of the "
-                                    "model takes"));
+                    Catch::EndsWith("ids.npy: found 0.5 at element 3, wanted a whole number, as for an integer "
+                                    "input of the model or folds.groups"));
   folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 3}));
   CHECK(load_data(source, kClassTargets, 1, kData, inputs).train.inputs[0].dtype() == DType::kInt64);
 
