@@ -1,5 +1,5 @@
 #pragma once
-/// Small products in float64, for adapters that are merged. Internal to engine/driver.
+/// Small products in float64, for adapters that are merged. Internal to engine/export.
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 // A finished trial's weights as a file.
 
-#include "engine/driver/export.hpp"
+#include "engine/export/export.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -12,8 +12,8 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "engine/driver/matrix.hpp"
 #include "engine/driver/study.hpp"
+#include "engine/export/matrix.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 #include "study_fixture.hpp"

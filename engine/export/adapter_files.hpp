@@ -1,6 +1,6 @@
 #pragma once
 /// Exports the result of a trial that trained adapters: a folder that PEFT loads, or the model with the adapters
-/// merged into it. Internal to engine/driver.
+/// merged into it. Internal to engine/export.
 
 #include <cstddef>
 #include <map>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/config.hpp"
-#include "engine/driver/export.hpp"
-#include "engine/driver/model_state.hpp"
+#include "engine/export/export.hpp"
+#include "engine/export/model_state.hpp"
 
 namespace hfta::engine {
 

@@ -1,5 +1,5 @@
 #pragma once
-/// A trial's weights under the names of its model's state dict. Internal to engine/driver.
+/// A trial's weights under the names of its model's state dict. Internal to engine/export.
 
 #include <memory>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "engine/driver/export.hpp"
+#include "engine/export/export.hpp"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "engine/driver/adapter_files.hpp"
-#include "engine/driver/model_state.hpp"
 #include "engine/driver/study.hpp"
+#include "engine/export/adapter_files.hpp"
+#include "engine/export/model_state.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 #include "trials/pareto.hpp"

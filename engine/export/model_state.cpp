@@ -1,4 +1,4 @@
-#include "engine/driver/model_state.hpp"
+#include "engine/export/model_state.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/driver/adapter_files.hpp"
+#include "engine/export/adapter_files.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "engine/driver/matrix.hpp"
+#include "engine/export/matrix.hpp"
 #include "fusion/adapters/peft.hpp"
 
 namespace hfta::engine {

@@ -1,4 +1,4 @@
-#include "engine/driver/matrix.hpp"
+#include "engine/export/matrix.hpp"
 
 #include <fmt/format.h>
 
