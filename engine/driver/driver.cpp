@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "engine/driver/best_tester.hpp"
 #include "engine/driver/driver_impl.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 
 namespace hfta::engine {
 namespace {

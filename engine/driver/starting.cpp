@@ -6,8 +6,8 @@
 #include <exception>
 
 #include "base/error.hpp"
+#include "engine/driver/devices/lending.hpp"
 #include "engine/driver/driver_impl.hpp"
-#include "engine/driver/lending.hpp"
 
 namespace hfta::engine {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/export/adapter_files.hpp"
 #include "engine/export/model_state.hpp"
 #include "fusion/data/safetensors.hpp"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "engine/driver/checkpoint_manager.hpp"
-#include "engine/driver/redraw.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/states/checkpoint_manager.hpp"
+#include "engine/driver/study/redraw.hpp"
+#include "engine/driver/study/study.hpp"
 #include "storage/checkpoints.hpp"
 #include "study_fixture.hpp"
 #include "trials/pareto.hpp"

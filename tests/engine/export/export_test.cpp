@@ -12,7 +12,7 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/export/matrix.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
