@@ -73,7 +73,7 @@ struct Driver::Impl {
   [[nodiscard]] bool can_train() const;
   // starting.cpp: devices that are to train
   void launch();
-  bool with_idle_devices(const std::function<void(std::size_t device)>& act);
+  [[nodiscard]] bool act_on_idle_devices(const std::function<void(std::size_t device)>& act);
   void prepare(std::size_t device);
   void start_ready();
   [[nodiscard]] std::vector<int> lent_to_devices();

@@ -104,7 +104,9 @@ struct StudyWriter::Impl {
   void save(const std::vector<WriteBatch::File>& files);
   [[nodiscard]] bool try_once(const std::function<void()>& work);
   void insist(const std::function<void()>& work);
-  [[nodiscard]] bool is_ending();
+  // Whether the run ends, and waits for nothing but the store. REQUIRES the mutex.
+  [[nodiscard]] bool is_ending() const { return leaving || (places.stop.load() != 0 && (flushing || !places.beside)); }
+  [[nodiscard]] bool count_locked_try();
   void rethrow() const {
     if (failure) std::rethrow_exception(failure);
   }
@@ -115,7 +117,7 @@ struct StudyWriter::Impl {
   std::condition_variable changed;
   WriteBatch waiting;
   bool writing = false, flushing = false, leaving = false;
-  int tries_at_the_end = 0;  // tries with the store locked
+  int tries_at_the_end = 0;  // tries with the store locked while the run ends
   std::exception_ptr failure;
   std::atomic<bool> has_failed{false}, saves{false};
   std::atomic<bool> is_locked{false};  // the store was locked at the last try
@@ -300,7 +302,9 @@ bool StudyWriter::Impl::try_once(const std::function<void()>& work) {
     try {
       work();
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kLocked || is_ending()) throw;
+      if (error.kind() != ErrorKind::kLocked) throw;
+      const bool was_last = count_locked_try();
+      if (was_last) throw;
       done = false;
     }
   }
@@ -317,11 +321,13 @@ void StudyWriter::Impl::insist(const std::function<void()>& work) {
   while (!try_once(work)) std::this_thread::sleep_for(kBetweenTries);
 }
 
-// Whether a lock is now waited for no longer: the run is to stop, and has had its last tries.
-bool StudyWriter::Impl::is_ending() {
+// Counts a try with the store locked, where the run ends. Returns whether it was the last: the lock is waited for no
+// longer.
+bool StudyWriter::Impl::count_locked_try() {
   const std::lock_guard guard(mutex);
-  const bool ends = leaving || (places.stop.load() != 0 && (flushing || !places.beside));
-  return ends && ++tries_at_the_end >= kTriesAtTheEnd;
+  if (!is_ending()) return false;
+  ++tries_at_the_end;
+  return tries_at_the_end >= kTriesAtTheEnd;
 }
 
 }  // namespace hfta::engine
