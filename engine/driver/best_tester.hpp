@@ -11,7 +11,7 @@
 #include "engine/config.hpp"
 #include "engine/driver/states/checkpoint_manager.hpp"
 #include "engine/driver/trials/trial_table.hpp"
-#include "engine/driver/writing/study_writer.hpp"
+#include "engine/driver/writing/write_batch.hpp"
 #include "engine/trainer.hpp"
 #include "trials/trial.hpp"
 

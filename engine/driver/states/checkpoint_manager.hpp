@@ -10,7 +10,7 @@
 
 #include "engine/driver/goals/best_repetitions.hpp"
 #include "engine/driver/trials/trial_table.hpp"
-#include "engine/driver/writing/study_writer.hpp"
+#include "engine/driver/writing/write_batch.hpp"
 #include "engine/trainer.hpp"
 #include "storage/checkpoints.hpp"
 #include "trials/pareto.hpp"

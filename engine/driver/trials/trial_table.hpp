@@ -17,7 +17,7 @@
 #include "engine/driver/goals/standings.hpp"
 #include "engine/driver/trials/held_states.hpp"
 #include "engine/driver/trials/lineage.hpp"
-#include "engine/driver/writing/study_writer.hpp"
+#include "engine/driver/writing/write_batch.hpp"
 #include "engine/events/event.hpp"
 #include "engine/trainer.hpp"
 #include "storage/store.hpp"

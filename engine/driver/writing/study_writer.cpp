@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <mutex>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -30,44 +26,6 @@ constexpr int kTriesUntilTold = 8;
 constexpr auto kBetweenTries = std::chrono::milliseconds(10);  // lets another thread get at the store
 constexpr int kTriesAtTheEnd = 40;
 
-template <typename T>
-void append(std::vector<T>& to, std::vector<T>& from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
-void append(storage::Changes& to, storage::Changes& from) {
-  append(to.started, from.started);
-  append(to.epochs, from.epochs);
-  append(to.copies, from.copies);
-  append(to.states, from.states);
-  append(to.arrays, from.arrays);
-  append(to.occupancy, from.occupancy);
-  append(to.rounds, from.rounds);
-  to.test_metrics.merge(from.test_metrics);
-  if (from.progress) to.progress = std::move(from.progress);
-}
-
-// A trial's finished state comes first: the running one cannot be used without it.
-std::tuple<int, bool, storage::StateKind> place_of(storage::StateKind kind, int number) {
-  return {number, kind != storage::StateKind::kFinished, kind};
-}
-
-// A state that a later one follows, or whose trial has ended since, need not be written.
-void append_states(WriteBatch& to, WriteBatch& from) {
-  using storage::StateKind;
-  std::map<std::tuple<int, bool, StateKind>, WriteBatch::File> last;
-  for (std::vector<WriteBatch::File>* states : {&to.states, &from.states}) {
-    for (WriteBatch::File& file : *states) last[place_of(file.kind, file.number)] = std::move(file);
-  }
-  for (const auto& [kind, number] : to.needless) {
-    if (kind != StateKind::kRunning) continue;
-    last.erase(place_of(StateKind::kRunning, number));
-    last.erase(place_of(StateKind::kFinished, number));
-  }
-  to.states.clear();
-  for (auto& [place, file] : last) to.states.push_back(std::move(file));
-}
-
 // The point at which tests kill a run.
 const char* saved_point(storage::StateKind kind) {
   switch (kind) {
@@ -81,18 +39,7 @@ const char* saved_point(storage::StateKind kind) {
   return "";
 }
 
-bool is_empty(const WriteBatch& batch) {
-  return batch.kept.empty() && batch.changes.empty() && batch.outdated.empty() && batch.states.empty() &&
-         batch.needless.empty() && batch.events.empty();
-}
-
 }  // namespace
-
-void WriteBatch::outdate(int number, int epoch) {
-  std::erase_if(states, [=](const File& file) { return file.number == number; });
-  std::erase(needless, std::pair(storage::StateKind::kCopied, number));
-  outdated.emplace_back(number, epoch);
-}
 
 struct StudyWriter::Impl {
   Impl(const Places& all, std::string name) : places(all), study(std::move(name)) {
@@ -146,12 +93,7 @@ void StudyWriter::add(WriteBatch batch) {
   const std::lock_guard guard(impl_->mutex);
   impl_->rethrow();
   WriteBatch& waiting = impl_->waiting;
-  append(waiting.kept, batch.kept);
-  append(waiting.changes, batch.changes);
-  for (const auto& [number, epoch] : batch.outdated) waiting.outdate(number, epoch);
-  append(waiting.needless, batch.needless);
-  append_states(waiting, batch);
-  append(waiting.events, batch.events);
+  waiting.append(std::move(batch));
   if (!waiting.states.empty()) impl_->saves = true;
   impl_->changed.notify_all();
 }
@@ -161,7 +103,7 @@ void StudyWriter::flush() {
   std::unique_lock guard(impl_->mutex);
   impl_->flushing = true;
   impl_->changed.notify_all();
-  impl_->changed.wait(guard, [this] { return impl_->failure || (!impl_->writing && is_empty(impl_->waiting)); });
+  impl_->changed.wait(guard, [this] { return impl_->failure || (!impl_->writing && impl_->waiting.empty()); });
   impl_->flushing = false;
   impl_->rethrow();
 }
@@ -172,7 +114,7 @@ bool StudyWriter::try_flush() {
   std::unique_lock guard(impl_->mutex);
   impl_->flushing = true;
   impl_->changed.notify_all();
-  const auto done = [this] { return !impl_->writing && is_empty(impl_->waiting); };
+  const auto done = [this] { return !impl_->writing && impl_->waiting.empty(); };
   while (!impl_->failure && !done() && !impl_->is_locked) impl_->changed.wait_for(guard, kLook);
   impl_->flushing = false;
   impl_->rethrow();
@@ -240,8 +182,8 @@ double StudyWriter::saving_seconds() const { return impl_->last_saving_seconds; 
 void StudyWriter::Impl::loop() {
   std::unique_lock guard(mutex);
   for (;;) {
-    changed.wait(guard, [this] { return leaving || !is_empty(waiting); });
-    if (is_empty(waiting) || failure) break;
+    changed.wait(guard, [this] { return leaving || !waiting.empty(); });
+    if (waiting.empty() || failure) break;
     WriteBatch batch = std::exchange(waiting, {});
     writing = true;
     guard.unlock();
