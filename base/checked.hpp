@@ -1,5 +1,5 @@
 #pragma once
-/// Arithmetic on 64-bit integers that says so where a result does not fit, instead of wrapping or being undefined.
+/// Arithmetic on integers that says so where a result does not fit, instead of wrapping or being undefined.
 
 #include <cstdint>
 #include <limits>
@@ -20,6 +20,12 @@ namespace hfta {
 [[nodiscard]] inline std::optional<std::int64_t> checked_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   return __builtin_mul_overflow(a, b, &out) ? std::nullopt : std::optional(out);
+}
+
+/// The int after `a`; nothing where `a` is the last.
+[[nodiscard]] inline std::optional<int> checked_next(int a) {
+  int out = 0;
+  return __builtin_add_overflow(a, 1, &out) ? std::nullopt : std::optional(out);
 }
 
 /// The integer that a double is exactly; nothing for fractions, NaN and what lies beyond 64 bits.

@@ -1,4 +1,5 @@
-"""scripts/check_includes goes red for every include that its table forbids, and for nothing that it allows."""
+"""scripts/check_includes goes red for every include that its table forbids, and for nothing that it allows; and for a
+header that no README names."""
 
 import importlib.machinery
 import importlib.util
@@ -42,6 +43,11 @@ def main():
         assert (ROOT / face).exists(), f"{face}: FACES names a header that is not there"
     for header in (ROOT / "fusion").glob("*.hpp"):
         assert f"fusion/{header.name}" in rule.FACE_OF, f"{header.name}: a face without a room"
+    for header in (ROOT / "base").glob("*.hpp"):
+        readme = (ROOT / "base/README.md").read_text()
+        assert not rule.unnamed(f"base/{header.name}", readme), f"{header.name}: its README does not name it"
+        without = readme.replace(header.name, "other.hpp")
+        assert rule.unnamed(f"base/{header.name}", without), f"{header.name}: that no README names it is not seen"
     assert not rule.circles()
     rule.ROOMS["base"] = "engine/cli"
     assert rule.circles(), "a circle is not seen"

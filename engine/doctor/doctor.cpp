@@ -88,13 +88,13 @@ Diagnosis examine(const std::filesystem::path& path, const std::optional<std::st
   if (!std::filesystem::exists(path, error))
     (void)storage::SqliteStore::open(path, storage::SqliteStore::Mode::kExamine);  // throws
   const std::string file = printable(path.filename().string());
-  if (std::filesystem::file_size(path, error) == 0 && !error) {
-    findings.push_back(
-        {Severity::kNote,
-         file,
-         "it is empty: a program ended, or the disk was full, before it was made",
-         "the command that was to make it makes it now; if there were studies in it, go back to a backup",
-         {}});
+  const bool is_empty = std::filesystem::file_size(path, error) == 0 && !error;
+  if (is_empty && !std::filesystem::exists(storage::states_folder(path), error)) {
+    findings.push_back({Severity::kNote,
+                        file,
+                        "it is empty: a program ended, or the disk was full, before the store was made",
+                        "the same command makes it now",
+                        {}});
     return diagnosis;
   }
   attempt(file, findings, [&] {

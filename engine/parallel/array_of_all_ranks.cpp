@@ -19,11 +19,10 @@ bool equal_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-void check_losses(const std::vector<SlotReport>& reports, const json& answer, int rank) {
-  const std::vector<SlotReport> others = reports_from(answer.at("reports"));
-  bool equal = others.size() == reports.size();
+void check_losses(const std::vector<SlotReport>& reports, const RunAnswer& answer, int rank) {
+  bool equal = answer.reports && answer.reports->size() == reports.size();
   for (std::size_t i = 0; equal && i < reports.size(); ++i) {
-    equal = equal_bits(reports[i].metrics.at("train_loss"), others[i].metrics.at("train_loss"));
+    equal = equal_bits(reports[i].metrics.at("train_loss"), answer.reports->at(i).metrics.at("train_loss"));
   }
   if (equal) return;
   throw Error(ErrorKind::kInternal, fmt::format("rank {}: found other training losses than rank 0 has", rank));
@@ -31,32 +30,32 @@ void check_losses(const std::vector<SlotReport>& reports, const json& answer, in
 
 }  // namespace
 
-ArrayOfAllRanks::~ArrayOfAllRanks() { ranks_.forget({{"call", "close"}}); }
+ArrayOfAllRanks::~ArrayOfAllRanks() { ranks_.forget(CloseRequest{}); }
 
 void ArrayOfAllRanks::admit(int slot, int number, const trials::Params& params) {
-  ranks_.together(admit_request(slot, number, params), [&] { own_->admit(slot, number, params); });
+  ranks_.together(AdmitRequest{{slot, number, params}}, [&] { own_->admit(slot, number, params); });
 }
 
 void ArrayOfAllRanks::insert(int slot, int number, const trials::Params& params, const SlotState& state) {
   ranks_.check_whole();
   own_->insert(slot, number, params, state);  // only a state that fits is sent to the others
-  ranks_.together(insert_request(slot, number, params, state), [] {});
+  ranks_.together(InsertRequest{{slot, number, params}, state}, [] {});
 }
 
 void ArrayOfAllRanks::clear(int slot) {
-  ranks_.together({{"call", "clear"}, {"slot", slot}}, [&] { own_->clear(slot); });
+  ranks_.together(ClearRequest{{slot}}, [&] { own_->clear(slot); });
 }
 
 void ArrayOfAllRanks::resize(int width) {
-  ranks_.together({{"call", "resize"}, {"width", width}}, [&] { own_->resize(width); });
+  ranks_.together(ResizeRequest{width}, [&] { own_->resize(width); });
 }
 
 std::optional<std::vector<SlotReport>> ArrayOfAllRanks::run_epoch(const Pause& pause) {
   std::optional<std::vector<SlotReport>> reports;
   ranks_.together(
-      {{"call", "run"}}, [&] { reports = own_->run_epoch(pause); },
+      RunRequest{}, [&] { reports = own_->run_epoch(pause); },
       [&](int rank, const json& answer) {
-        if (reports) check_losses(*reports, answer, rank);
+        if (reports) check_losses(*reports, answer.get<RunAnswer>(), rank);
       });
   return reports;
 }

@@ -22,14 +22,17 @@ class ArrayOfSlots final : public TrainerArray {
         parts_(std::move(parts)),
         places_(deal_slots(width, parts_)),
         occupied_(static_cast<std::size_t>(width), false) {}
-  ~ArrayOfSlots() override { ranks_.forget({{"call", "close"}}); }
+  ~ArrayOfSlots() override { ranks_.forget(CloseRequest{}); }
   ArrayOfSlots(const ArrayOfSlots&) = delete;
   ArrayOfSlots& operator=(const ArrayOfSlots&) = delete;
 
   void admit(int slot, int number, const trials::Params& params) override {
     const SlotPlace at = place(slot);
     have_done(
-        at.rank, [&] { own_->admit(at.slot, number, params); }, [&] { return admit_request(at.slot, number, params); });
+        at.rank, [&] { own_->admit(at.slot, number, params); },
+        [&] {
+          return AdmitRequest{{at.slot, number, params}};
+        });
     occupied_[static_cast<std::size_t>(slot)] = true;
   }
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
@@ -38,7 +41,7 @@ class ArrayOfSlots final : public TrainerArray {
       ranks_.check_whole();
       own_->insert(at.slot, number, params, state);
     } else {
-      ranks_.ask(at.rank, insert_request(at.slot, number, params, state));
+      ranks_.ask(at.rank, InsertRequest{{at.slot, number, params}, state});
     }
     occupied_[static_cast<std::size_t>(slot)] = true;
   }
@@ -46,26 +49,20 @@ class ArrayOfSlots final : public TrainerArray {
     const SlotPlace at = place(slot);
     if (at.rank == 0) return own_->extract(at.slot);
     SlotState state;
-    ranks_.ask(at.rank, {{"call", "extract"}, {"slot", at.slot}},
-               [&](int, const json& answer) { state = state_from(answer.at("state")); });
+    ranks_.ask(at.rank, ExtractRequest{{at.slot}},
+               [&](int, const json& answer) { state = answer.get<StateAnswer>().state; });
     return state;
   }
   void clear(int slot) override {
     const SlotPlace at = place(slot);
     have_done(
-        at.rank, [&] { own_->clear(at.slot); },
-        [&] {
-          return json{{"call", "clear"}, {"slot", at.slot}};
-        });
+        at.rank, [&] { own_->clear(at.slot); }, [&] { return ClearRequest{{at.slot}}; });
     occupied_[static_cast<std::size_t>(slot)] = false;
   }
   void resize(int width) override {
     const std::vector<int> widths = widths_of_ranks(width, parts_);
-    ranks_.together(
-        [&](int r) {
-          return json{{"call", "resize"}, {"width", widths[static_cast<std::size_t>(r)]}};
-        },
-        [&] { own_->resize(widths.front()); });
+    ranks_.together([&](int r) { return ResizeRequest{widths[static_cast<std::size_t>(r)]}; },
+                    [&] { own_->resize(widths.front()); });
     places_ = deal_slots(width, parts_);
     occupied_.resize(static_cast<std::size_t>(width), false);
   }
@@ -78,8 +75,8 @@ class ArrayOfSlots final : public TrainerArray {
     const SlotPlace at = place(slot);
     if (at.rank == 0) return own_->test(at.slot);
     std::map<std::string, double> metrics;
-    ranks_.ask(at.rank, {{"call", "test"}, {"slot", at.slot}},
-               [&](int, const json& answer) { answer.at("metrics").get_to(metrics); });
+    ranks_.ask(at.rank, TestRequest{{at.slot}},
+               [&](int, const json& answer) { metrics = answer.get<MetricsAnswer>().metrics; });
     return metrics;
   }
   [[nodiscard]] bool can_borrow() const override { return false; }
@@ -136,7 +133,7 @@ class ArrayOfSlots final : public TrainerArray {
     for (const int r : training) {
       if (r > 0 && !ended[static_cast<std::size_t>(r)]) members.push_back(r);
     }
-    for (const int r : members) ranks_.send(r, {{"call", "run"}});
+    for (const int r : members) ranks_.send(r, RunRequest{});
     bool stop = false;
     if (!training.empty() && training.front() == 0 && !ended.front()) {
       ended.front() = own_->run_epoch([&] { return pause() || !ranks_.all_alive(); });
@@ -146,11 +143,11 @@ class ArrayOfSlots final : public TrainerArray {
       stop = asked_meanwhile(pause, members);
     }
     for (const int r : members) {
-      if (stop) ranks_.send(r, {{"call", "pause"}});
+      if (stop) ranks_.send(r, PauseRequest{});
     }
     for (const int r : members) {
-      const json answer = ranks_.hear(r);
-      if (answer.contains("reports")) ended[static_cast<std::size_t>(r)] = reports_from(answer.at("reports"));
+      const auto answer = ranks_.hear(r).get<RunAnswer>();
+      if (answer.reports) ended[static_cast<std::size_t>(r)] = answer.reports;
       if (stop) static_cast<void>(ranks_.hear(r));
     }
   }

@@ -1,7 +1,6 @@
-#include <nlohmann/json.hpp>
-
 #include "engine/parallel/array_of_all_ranks.hpp"
 #include "engine/parallel/arrays.hpp"
+#include "engine/parallel/requests.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -12,12 +11,12 @@ class ArrayOfStages final : public ArrayOfAllRanks {
   using ArrayOfAllRanks::ArrayOfAllRanks;
   [[nodiscard]] SlotState extract(int slot) override {
     SlotState state;
-    ranks().together({{"call", "gather"}, {"slot", slot}}, [&] { state = own().extract(slot); });
+    ranks().together(GatherRequest{{slot}}, [&] { state = own().extract(slot); });
     return state;
   }
   [[nodiscard]] std::map<std::string, double> test(int slot) override {
     std::map<std::string, double> metrics;
-    ranks().together({{"call", "test"}, {"slot", slot}}, [&] { metrics = own().test(slot); });
+    ranks().together(TestRequest{{slot}}, [&] { metrics = own().test(slot); });
     return metrics;
   }
 };

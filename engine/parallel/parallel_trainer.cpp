@@ -9,19 +9,12 @@
 
 #include "base/error.hpp"
 #include "engine/parallel/arrays.hpp"
-#include "engine/parallel/requests.hpp"
-#include "engine/params_json.hpp"
 
 namespace hfta::engine {
 
 using nlohmann::json;
 
 namespace {
-
-json called(const char* name, json request) {
-  request["call"] = name;
-  return request;
-}
 
 void check_alike(const RankTimes& times, const RankTimes& first, int rank) {
   const auto check = [&](const char* what, std::size_t found, std::size_t wanted) {
@@ -74,33 +67,32 @@ std::optional<double> ParallelTrainer::step_seconds(const std::string& partition
   return own ? std::optional(*own / ranks_.count()) : std::nullopt;
 }
 
-RankQuestion ParallelTrainer::measured(const trials::Params& params, int width, json request) {
+RankQuestion ParallelTrainer::measured(const trials::Params& params, int width, const ArrayWanted& wanted) {
   const std::vector<int> equal(static_cast<std::size_t>(ranks_.count()), 1);
   RankQuestion question;
   question.batches = own_->why_not_divided(params, equal).empty();
   question.ranks.resize(equal.size());
-  ranks_.together(called("exchange", request),  // first: then all of them have started, and their data are there
+  ranks_.together(ExchangeRequest{wanted},  // first: then all of them have started, and their data are there
                   [&] { question.exchange_seconds = own_->exchange_seconds(params, width); });
-  request["batches"] = question.batches;
   ranks_.together(
-      called("times", std::move(request)),
+      TimesRequest{wanted, question.batches},
       [&] { question.ranks.front() = own_->rank_times(params, width, question.batches); },
       [&](int rank, const json& answer) {
         RankTimes& times = question.ranks[static_cast<std::size_t>(rank)];
-        times = times_from(answer.at("times"));
+        times = answer.get<TimesAnswer>().times;
         check_alike(times, question.ranks.front(), rank);
       });
   return question;
 }
 
-double ParallelTrainer::tried(const trials::Params& params, int width, const RankPlan& plan, const json& request) {
+double ParallelTrainer::tried(const trials::Params& params, int width, const RankPlan& plan,
+                              const ArrayWanted& wanted) {
   constexpr double kMostSteps = 1000;
-  const double steps = std::clamp(own_->window(params) / std::max(plan.predicted_seconds, 1e-9), 2.0, kMostSteps);
-  json one = called("try", request);
-  one["division"] = division_json(plan.division);
-  one["steps"] = static_cast<int>(steps);
+  const auto steps =
+      static_cast<int>(std::clamp(own_->window(params) / std::max(plan.predicted_seconds, 1e-9), 2.0, kMostSteps));
   double seconds = 0;
-  ranks_.together(one, [&] { seconds = own_->tried_seconds(params, width, plan.division, static_cast<int>(steps)); });
+  ranks_.together(TryRequest{wanted, plan.division, steps},
+                  [&] { seconds = own_->tried_seconds(params, width, plan.division, steps); });
   return seconds;
 }
 
@@ -131,13 +123,12 @@ Division ParallelTrainer::decided(const trials::Params& params, int width, const
 
 std::vector<RankPlan> ParallelTrainer::plans_tried(const trials::Params& params, int width, const std::string& choices,
                                                    Divide divide, const Pause& pause) {
-  const json request = {
-      {"partition", partition_(params)}, {"params", params_json(params)}, {"width", width}, {"choices", choices}};
+  const ArrayWanted wanted{partition_(params), params, width, choices};
   std::vector<RankPlan> plans;
-  for (RankPlan& plan : rank_plans(measured(params, width, request))) {
+  for (RankPlan& plan : rank_plans(measured(params, width, wanted))) {
     const bool batches = plan.division.of == Division::Of::kBatches;
     if (batches && !own_->why_not_divided(params, plan.division.parts).empty()) continue;
-    if (agrees(plan.division, divide) && !pause()) plan.tried_seconds = tried(params, width, plan, request);
+    if (agrees(plan.division, divide) && !pause()) plan.tried_seconds = tried(params, width, plan, wanted);
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -157,11 +148,7 @@ std::unique_ptr<TrainerArray> ParallelTrainer::open(const trials::Params& params
   std::unique_ptr<TrainerArray> own;
   ranks_.together(
       [&](int rank) {
-        return json{{"call", "open"},
-                    {"partition", partition_(params)},
-                    {"params", params_json(params)},
-                    {"width", widths[static_cast<std::size_t>(rank)]},
-                    {"choices", choices}};
+        return OpenRequest{{partition_(params), params, widths[static_cast<std::size_t>(rank)], choices}};
       },
       [&] { own = own_->open(params, widths.front(), expected_epochs, pause); });
   return shared_array(ranks_, std::move(own), width, *division);

@@ -3,13 +3,13 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/parallel/ranks.hpp"
+#include "engine/parallel/requests.hpp"
 #include "engine/rank_trainer.hpp"
 
 namespace hfta::engine {
@@ -58,9 +58,8 @@ class ParallelTrainer final : public Trainer {
   /// All plans but that of stages; those that `divide` asks for are tried.
   [[nodiscard]] std::vector<RankPlan> plans_tried(const trials::Params& params, int width, const std::string& choices,
                                                   Divide divide, const Pause& pause);
-  [[nodiscard]] RankQuestion measured(const trials::Params& params, int width, nlohmann::json request);
-  [[nodiscard]] double tried(const trials::Params& params, int width, const RankPlan& plan,
-                             const nlohmann::json& request);
+  [[nodiscard]] RankQuestion measured(const trials::Params& params, int width, const ArrayWanted& wanted);
+  [[nodiscard]] double tried(const trials::Params& params, int width, const RankPlan& plan, const ArrayWanted& wanted);
 
   Ranks ranks_;
   std::unique_ptr<RankTrainer> own_;

@@ -23,10 +23,8 @@ const char* advice(ErrorKind kind) {
 }
 
 Error error_of(const json& answer, int rank) {
-  const int number = answer.at("kind").get<int>();
-  const bool known = number >= 0 && number <= static_cast<int>(ErrorKind::kBusy);
-  const ErrorKind kind = known ? static_cast<ErrorKind>(number) : ErrorKind::kInternal;
-  return {kind, fmt::format("rank {}: {}{}", rank, answer.at("error").get<std::string>(), advice(kind))};
+  const auto [error, kind] = answer.get<ErrorAnswer>();
+  return {kind, fmt::format("rank {}: {}{}", rank, error, advice(kind))};
 }
 
 Error ended(int rank) { return {ErrorKind::kDevice, fmt::format("rank {} has ended", rank)}; }
@@ -62,7 +60,7 @@ json Ranks::answer_of(int rank) {
 
 json Ranks::hear(int rank) {
   json answer = answer_of(rank);
-  if (!answer.contains("error")) return answer;
+  if (!is_error(answer)) return answer;
   failed_ = rank;
   throw error_of(answer, rank);
 }
@@ -105,7 +103,7 @@ void Ranks::ask(int rank, const json& request, const LookAt& look) {
   guarded([&] {
     send(rank, request);
     const json answer = answer_of(rank);
-    if (answer.contains("error")) {
+    if (is_error(answer)) {
       refused = error_of(answer, rank);
       if (goes_on(request, answer)) return;
       failed_ = rank;
@@ -128,10 +126,10 @@ std::string Ranks::reason_of_members() {
   for (int r = 1; r <= static_cast<int>(members_.size()); ++r) {
     if (r == failed_) continue;
     std::optional<json> answer = json::object();
-    while (answer && !answer->contains("error") && channel(r).comes_within(left())) answer = channel(r).receive();
+    while (answer && !is_error(*answer) && channel(r).comes_within(left())) answer = channel(r).receive();
     if (!answer) {
       if (end.empty()) end = fmt::format("rank {}: {}", r, members_[static_cast<std::size_t>(r) - 1]->ended());
-    } else if (answer->contains("error")) {
+    } else if (is_error(*answer)) {
       const Error error = error_of(*answer, r);
       std::string& reason = error.kind() == ErrorKind::kDevice ? other : own;
       if (reason.empty()) reason = error.what();

@@ -17,7 +17,8 @@ using Members = std::vector<std::unique_ptr<Member>>;
 
 /// If anything fails, at any rank, all members are ended, and the device is lost: the call throws what tells most of
 /// why, and every later call throws Error{kDevice}. Error{kMemory} and Error{kStorage} become Error{kDevice}, as
-/// nothing that could be done about them helps a lost device. Requests are those of engine/parallel/serve.hpp. Ranks
+/// nothing that could be done about them helps a lost device. Requests are those of
+/// engine/parallel/requests.hpp. Ranks
 /// count from 0; members are those from 1 on.
 class Ranks {
  public:

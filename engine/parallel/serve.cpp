@@ -3,27 +3,22 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/parallel/requests.hpp"
-#include "engine/params_json.hpp"
 
 namespace hfta::engine {
 namespace {
 
 using nlohmann::json;
-
-json error_json(const std::exception& error) {
-  const auto* ours = dynamic_cast<const Error*>(&error);
-  const ErrorKind kind = ours == nullptr ? ErrorKind::kInternal : ours->kind();
-  return {{"error", error.what()}, {"kind", static_cast<int>(kind)}};
-}
 
 class Session {
  public:
@@ -31,12 +26,11 @@ class Session {
       : channel_(channel), trainer_(trainer), faults_(faults) {}
 
   json answer(const json& request) {
-    static const std::map<std::string, json (Session::*)(const json&), std::less<>> calls = {
-        {"times", &Session::times},   {"exchange", &Session::exchange}, {"try", &Session::try_out},
-        {"open", &Session::open},     {"close", &Session::close},       {"admit", &Session::admit},
-        {"insert", &Session::insert}, {"extract", &Session::extract},   {"gather", &Session::gather},
-        {"test", &Session::test},     {"clear", &Session::clear},       {"resize", &Session::resize},
-        {"run", &Session::run},       {"pause", &Session::pause}};
+    static const std::map<std::string_view, json (Session::*)(const json&)> calls = {
+        entry<TimesRequest>(),  entry<ExchangeRequest>(), entry<TryRequest>(),    entry<OpenRequest>(),
+        entry<CloseRequest>(),  entry<AdmitRequest>(),    entry<InsertRequest>(), entry<ExtractRequest>(),
+        entry<GatherRequest>(), entry<TestRequest>(),     entry<ClearRequest>(),  entry<ResizeRequest>(),
+        entry<RunRequest>(),    entry<PauseRequest>()};
     try {
       const auto& name = request.at("call").get_ref<const std::string&>();
       const auto call = calls.find(name);
@@ -46,80 +40,71 @@ class Session {
       }
       return (this->*call->second)(request);
     } catch (const std::exception& error) {
-      return error_json(error);
+      return error_answer(error);
     }
   }
 
  private:
+  template <IsRequest Request>
+  static std::pair<const std::string_view, json (Session::*)(const json&)> entry() {
+    return {Request::kCall, &Session::answer_to<Request>};
+  }
+  // A request without an answer of its own is answered by an empty object.
+  template <IsRequest Request>
+  json answer_to(const json& message) {
+    const auto request = message.get<Request>();
+    if constexpr (std::is_void_v<decltype(call(request))>) {
+      call(request);
+      return json::object();
+    } else {
+      return call(request);
+    }
+  }
+
   [[nodiscard]] TrainerArray& array() const {
     if (array_ != nullptr) return *array_;
     throw Error(ErrorKind::kInternal, "rank: found no array, wanted one to be opened first");
   }
 
   // Recalls rank 0's choices, as a rank runs as rank 0 does.
-  void recall(const json& request) {
-    const std::string why = trainer_.recall(request.at("partition"), request.at("choices"));
+  void recall(const ArrayWanted& wanted) {
+    const std::string why = trainer_.recall(wanted.partition, wanted.choices);
     if (!why.empty()) throw Error(ErrorKind::kInternal, "rank: " + why);
   }
 
-  json times(const json& request) {
+  TimesAnswer call(const TimesRequest& request) {
     recall(request);
-    return {{"times", times_json(trainer_.rank_times(params_from(request.at("params")), request.at("width"),
-                                                     request.at("batches")))}};
+    return {trainer_.rank_times(request.params, request.width, request.batches)};
   }
-  json exchange(const json& request) {
+  void call(const ExchangeRequest& request) {
     recall(request);
-    static_cast<void>(trainer_.exchange_seconds(params_from(request.at("params")), request.at("width")));
-    return json::object();
+    static_cast<void>(trainer_.exchange_seconds(request.params, request.width));
   }
-  json try_out(const json& request) {
+  void call(const TryRequest& request) {
     recall(request);
-    const std::optional<Division> division = division_from(request.at("division"));
-    if (!division) throw Error(ErrorKind::kInternal, "rank: found no division, wanted one to try");
-    static_cast<void>(
-        trainer_.tried_seconds(params_from(request.at("params")), request.at("width"), *division, request.at("steps")));
-    return json::object();
+    static_cast<void>(trainer_.tried_seconds(request.params, request.width, request.division, request.steps));
   }
-  json open(const json& request) {
+  void call(const OpenRequest& request) {
     array_.reset();
     recall(request);
-    array_ = trainer_.open(params_from(request.at("params")), request.at("width"), 0, never);
-    return json::object();
+    array_ = trainer_.open(request.params, request.width, 0, never);
   }
-  json close(const json& /*request*/) {
-    array_.reset();
-    return json::object();
+  void call(const CloseRequest& /*request*/) { array_.reset(); }
+  void call(const AdmitRequest& request) { array().admit(request.slot, request.number, request.params); }
+  void call(const InsertRequest& request) {
+    array().insert(request.slot, request.number, request.params, {request.state.begin(), request.state.end()});
   }
-  json admit(const json& request) {
-    array().admit(request.at("slot"), request.at("number"), params_from(request.at("params")));
-    return json::object();
-  }
-  json insert(const json& request) {
-    array().insert(request.at("slot"), request.at("number"), params_from(request.at("params")),
-                   state_from(request.at("state")));
-    return json::object();
-  }
-  json extract(const json& request) { return {{"state", state_json(array().extract(request.at("slot")))}}; }
-  json gather(const json& request) {
-    static_cast<void>(array().extract(request.at("slot")));
-    return json::object();
-  }
-  json test(const json& request) { return {{"metrics", array().test(request.at("slot"))}}; }
-  json clear(const json& request) {
-    array().clear(request.at("slot"));
-    return json::object();
-  }
-  json resize(const json& request) {
-    array().resize(request.at("width"));
-    return json::object();
-  }
-  json run(const json& /*request*/) {
+  StateAnswer call(const ExtractRequest& request) { return {array().extract(request.slot)}; }
+  void call(const GatherRequest& request) { static_cast<void>(array().extract(request.slot)); }
+  MetricsAnswer call(const TestRequest& request) { return {array().test(request.slot)}; }
+  void call(const ClearRequest& request) { array().clear(request.slot); }
+  void call(const ResizeRequest& request) { array().resize(request.width); }
+  RunAnswer call(const RunRequest& /*request*/) {
     faults_.reach("rank-run");
     const auto asked = [&] { return channel_.comes_within(std::chrono::milliseconds(0)); };
-    const std::optional<std::vector<SlotReport>> reports = array().run_epoch(asked);
-    return reports ? json{{"reports", reports_json(*reports)}} : json::object();
+    return {array().run_epoch(asked)};
   }
-  json pause(const json& /*request*/) { return json::object(); }
+  void call(const PauseRequest& /*request*/) {}
 
   Channel& channel_;
   RankTrainer& trainer_;
@@ -138,6 +123,6 @@ void serve(Channel& channel, RankTrainer& trainer, const Faults& faults) {
   }
 }
 
-void send_error(Channel& channel, const std::exception& error) { channel.send(error_json(error)); }
+void send_error(Channel& channel, const std::exception& error) { channel.send(error_answer(error)); }
 
 }  // namespace hfta::engine

@@ -5,19 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/report/front.hpp"
+#include "engine/study_record/study_record.hpp"
 #include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
-
-using nlohmann::json;
 
 int place(trials::State state) {
   switch (state) {
@@ -35,36 +32,10 @@ int place(trials::State state) {
   return 4;
 }
 
-// Reads metric.select of a record that engine/driver/study/study.cpp packed; a study that Optuna made has none.
-bool selects_best(const json& packed) {
-  const json::json_pointer select("/config/metric/select");
-  return packed.is_object() && packed.contains(select) && packed.at(select) == "best";
-}
-
 // Whether `a` is before `b`; a trial without a place comes last.
 bool is_ahead(const std::optional<FrontPlace>& a, const std::optional<FrontPlace>& b) {
   if (!a || !b) return a.has_value() && !b;
   return a->front != b->front ? a->front < b->front : a->crowding > b->crowding;
-}
-
-int count_at(const json& packed, const char* place) {
-  const json::json_pointer pointer(place);
-  constexpr int kMost = 1000;
-  if (!packed.is_object() || !packed.contains(pointer) || !packed.at(pointer).is_number_integer()) return 1;
-  return static_cast<int>(std::clamp<std::int64_t>(packed.at(pointer).get<std::int64_t>(), 1, kMost));
-}
-
-std::string word_at(const json& packed, const char* place) {
-  const json::json_pointer pointer(place);
-  const bool found = packed.is_object() && packed.contains(pointer) && packed.at(pointer).is_string();
-  return found ? packed.at(pointer).get<std::string>() : "";
-}
-
-trials::Repetitions repetitions_in(const json& packed) {
-  trials::Repetitions repetitions{count_at(packed, "/config/repeat"), count_at(packed, "/config/folds/count")};
-  const std::string rank = word_at(packed, "/config/rank");
-  if (!rank.empty()) repetitions.rank = trials::rank_from(rank);
-  return repetitions;
 }
 
 }  // namespace
@@ -81,12 +52,14 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
   for (trials::Objective& objective : input.objectives) {
     if (objective.metric.empty()) objective.metric = "value";
   }
-  const json packed = json::parse(record->config_json, nullptr, /*allow_exceptions=*/false);
-  input.select_best = selects_best(packed);
-  input.method = word_at(packed, "/config/method");
-  input.method_reason = word_at(packed, "/choice/reason");
+  if (const std::optional<KeptConfig> kept = unpack(*record)) {
+    const KeptSettings settings = settings_of(*kept, study);
+    input.select_best = settings.select_best;
+    input.method = settings.method;
+    if (kept->choice) input.method_reason = kept->choice->reason;
+    input.repetitions = settings.repetitions;
+  }
   input.ended_by = record->progress.ended_by;
-  input.repetitions = repetitions_in(packed);
   if (input.repetitions.any()) input.draws = store.draws(study);
   for (const trials::Trial& trial : input.trials) {
     if (storage::Store::is_marked(trial))

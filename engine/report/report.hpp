@@ -41,7 +41,8 @@ struct ReportInput {
       {};  ///< Point that a hypervolume is measured from, one number per objective.
 };
 
-/// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
+/// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name,
+/// Error{kStorage} if the study or its record is damaged.
 [[nodiscard]] ReportInput read_report(storage::Store& store, const std::string& study);
 
 /// The number of trials in each state, by Optuna's names; only states that occur.

@@ -32,6 +32,13 @@ int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
 
 const SlotHyper nobody;
 
+// The number of the model's hypers, once all arguments were checked: the members behind rely on that.
+std::size_t checked_hypers(const Graph& model, const Recipe& recipe, const Lowering& lowering, int width,
+                           const at::Device& device) {
+  check_arguments(model, recipe, lowering, width, device);
+  return model.hypers.size();
+}
+
 }  // namespace
 
 struct Array::Impl {
@@ -58,7 +65,7 @@ struct Array::Impl {
        const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks, std::vector<int> parts_of_ranks,
        Shares shares)
       : recipe(std::move(r)),
-        model_hypers((check_arguments(g, recipe, l, w, device), g.hypers.size())),
+        model_hypers(checked_hypers(g, recipe, l, w, device)),
         phases(phases_of(g, recipe)),
         lowering(std::move(l)),
         width(w),

@@ -39,7 +39,7 @@ class Inflater {
     // Members may follow one another, as `cat a.gz b.gz` makes them.
     if (ended_) inflateReset(&stream_);
     const std::size_t most = std::min<std::size_t>(rest_.size(), std::numeric_limits<uInt>::max());
-    stream_.next_in = reinterpret_cast<z_const Bytef*>(const_cast<std::byte*>(rest_.data()));
+    stream_.next_in = reinterpret_cast<const Bytef*>(rest_.data());
     stream_.avail_in = static_cast<uInt>(most);
     const int result = inflate(&stream_, Z_NO_FLUSH);
     rest_ = rest_.subspan(most - stream_.avail_in);

@@ -92,8 +92,9 @@ void SampleArray::copy(const std::int64_t* order, std::int64_t begin, std::int64
     }
     return;
   }
-  const at::Tensor rows =
-      order == nullptr ? range(begin, begin + n) : at(at::from_blob(const_cast<std::int64_t*>(order), {n}, at::kLong));
+  const at::Tensor rows = order == nullptr
+                              ? range(begin, begin + n)
+                              : at(at::tensor(at::IntArrayRef(order, static_cast<std::size_t>(n)), at::kLong));
   const at::Tensor whole = rows.contiguous();
   std::memcpy(out, whole.const_data_ptr(), whole.nbytes());
 }

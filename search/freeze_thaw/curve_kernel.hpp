@@ -24,9 +24,8 @@
 
 namespace hfta::search::freeze_thaw {
 
-/// The parts, in the order above.
-enum Part : std::size_t { kLevel, kShape, kOwnShape, kCommonShape, kOwnLevel };
-inline constexpr std::size_t kParts = 5;
+/// The places of the parts, in the order above.
+inline constexpr std::size_t kLevel = 0, kShape = 1, kOwnShape = 2, kCommonShape = 3, kOwnLevel = 4, kParts = 5;
 
 /// Natural logarithms, so that all are positive.
 struct CurveHyperparameters {

@@ -96,6 +96,19 @@ void Query::run() {
   check(sqlite3_reset(statement_));
 }
 
+int Query::int32(int column) const {
+  const std::int64_t found = integer(column);
+  if (std::in_range<int>(found)) return static_cast<int>(found);
+  using Limits = std::numeric_limits<int>;
+  const char* name = sqlite3_column_name(statement_, column);
+  throw Error(
+      ErrorKind::kStorage,
+      fmt::format("{}: damaged: found {} in column '{}', wanted {} to {}; keep the file and go back to a copy of "
+                  "it",
+                  printable(connection_.path().string()), found, printable(name == nullptr ? "" : name), Limits::min(),
+                  Limits::max()));
+}
+
 std::string_view Query::view(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
   if (text == nullptr) return {};

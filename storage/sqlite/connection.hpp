@@ -3,12 +3,10 @@
 
 #include <sqlite3.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,11 +45,9 @@ class Query {
   }
   [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  /// The integer as an int; for one beyond an int's range, the nearest within it.
-  [[nodiscard]] int small(int column) const {
-    using Limits = std::numeric_limits<int>;
-    return static_cast<int>(std::clamp<std::int64_t>(integer(column), Limits::min(), Limits::max()));
-  }
+  /// The integer as an int. One beyond an int's range is an Error{kStorage} that names the file, the column and what
+  /// was found: nothing of ours writes such a number.
+  [[nodiscard]] int int32(int column) const;
   [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
   /// Valid until the next row; empty for NULL.
   [[nodiscard]] std::string_view view(int column) const;

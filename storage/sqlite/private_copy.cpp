@@ -98,8 +98,8 @@ void copy_as_it_lies(const fs::path& store, const fs::path& copy) {
 }
 
 std::unique_ptr<PrivateCopy> PrivateCopy::where_needed(const fs::path& store) {
-  if (is_in_wal_mode(store)) return std::unique_ptr<PrivateCopy>(new PrivateCopy(store, Reason::kLog));
-  if (has_hot_journal(store)) return std::unique_ptr<PrivateCopy>(new PrivateCopy(store, Reason::kHotJournal));
+  if (is_in_wal_mode(store)) return std::make_unique<PrivateCopy>(store, Reason::kLog);
+  if (has_hot_journal(store)) return std::make_unique<PrivateCopy>(store, Reason::kHotJournal);
   return nullptr;
 }
 

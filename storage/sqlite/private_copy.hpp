@@ -18,12 +18,13 @@ class PrivateCopy {
   /// nullptr if the store can be read in place, or there is none. Throws Error{kStorage}, or Error{kLocked} if other
   /// programs change the files again and again while they are copied. REQUIRES that check_companions() let it pass.
   static std::unique_ptr<PrivateCopy> where_needed(const std::filesystem::path& store);
+  /// Copies a store, whatever the reason. Throws as where_needed().
+  PrivateCopy(const std::filesystem::path& store, Reason reason);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] Reason reason() const { return reason_; }
 
  private:
-  PrivateCopy(const std::filesystem::path& store, Reason reason);
   TemporaryFolder folder_;
   std::filesystem::path path_;
   Reason reason_;

@@ -176,7 +176,7 @@ int check_hfta(Connection& connection) {
   Query query = connection.query("SELECT schema_version, library_version FROM hfta_meta WHERE id = 1");
   if (!query.next())
     refuse(connection, "damaged: the table hfta_meta is empty, wanted one row with the schema's number");
-  const int found = query.small(0);
+  const std::int64_t found = query.integer(0);
   if (found > kNewestSchema) {
     refuse(connection, fmt::format("found store schema {} (written by hfta-tune {}), wanted at most {}: use that or a "
                                    "newer hfta-tune",
@@ -184,7 +184,7 @@ int check_hfta(Connection& connection) {
   }
   if (found < 1)
     refuse(connection, fmt::format("damaged: found store schema {}, wanted 1 to {}", found, kNewestSchema));
-  return found;
+  return static_cast<int>(found);
 }
 
 }  // namespace

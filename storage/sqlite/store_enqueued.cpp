@@ -52,14 +52,14 @@ std::vector<EnqueuedTrial> SqliteStore::enqueued(const std::string& study) {
   const std::int64_t study_id = impl_->study_id(study);
   Query waiting = connection.query(
       "SELECT t.trial_id, coalesce(t.number, (SELECT count(*) FROM trials o WHERE o.study_id = ?1"
-      " AND o.trial_id < t.trial_id)),"
+      " AND o.trial_id < t.trial_id)) AS number,"
       " (SELECT value_json FROM trial_system_attributes a WHERE a.trial_id = t.trial_id AND a.\"key\" = 'fixed_params')"
       " FROM trials t WHERE t.study_id = ?1 AND t.state = 'WAITING'"
       " AND NOT EXISTS (SELECT 1 FROM hfta_trials h WHERE h.trial_id = t.trial_id) ORDER BY t.trial_id");
   waiting.bind(study_id);
   while (waiting.next()) {
     EnqueuedTrial& trial = trials.emplace_back();
-    trial.number = waiting.small(1);
+    trial.number = waiting.int32(1);
     // A trial that Optuna tries again has parameters already.
     Query params =
         connection.query("SELECT param_name, param_value, distribution_json FROM trial_params WHERE trial_id = ?1");

@@ -95,7 +95,7 @@ SqliteStore::Pending SqliteStore::pending() const {
 int SqliteStore::schema() {
   if (!impl_->has_hfta_tables()) return 0;
   Query query = impl_->connection.query("SELECT schema_version FROM hfta_meta WHERE id = 1");
-  return query.next() ? query.small(0) : 0;
+  return query.next() ? query.int32(0) : 0;
 }
 
 std::optional<std::filesystem::path> SqliteStore::home() { return impl_->home(); }

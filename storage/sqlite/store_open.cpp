@@ -103,7 +103,7 @@ void count_trials(Connection& connection, std::map<std::int64_t, StudySummary>& 
     const auto found = by_id.find(query.integer(0));
     if (found == by_id.end()) continue;
     StudySummary& study = found->second;
-    study.counts[query.text(1)] = query.small(2);
+    study.counts[query.text(1)] = query.int32(2);
     const auto time = utc_from(query.view(3));
     if (time && (!study.last_change || *time > *study.last_change)) study.last_change = time;
   }

@@ -104,7 +104,7 @@ void Builder::read_trials() {
   query.bind(study_);
   while (query.next()) {
     Trial trial;
-    trial.number = query.is_null(1) ? static_cast<int>(ids_.size()) : query.small(1);
+    trial.number = query.is_null(1) ? static_cast<int>(ids_.size()) : query.int32(1);
     trial.state = trials::state_from(query.text(2));
     trial.started = utc_from(query.view(3));
     trial.completed = utc_from(query.view(4));
@@ -203,7 +203,7 @@ void Builder::read_reasons(bool has_digests) {
   while (query.next()) {
     Trial* trial = seek(query);
     if (trial == nullptr) {
-      throw Error(ErrorKind::kStorage, fmt::format("draw {}: its trial is not there; {}", query.small(3), kDamaged));
+      throw Error(ErrorKind::kStorage, fmt::format("draw {}: its trial is not there; {}", query.integer(3), kDamaged));
     }
     trial->reason = query.text(1);
     Digests& d = digests();
@@ -241,7 +241,7 @@ void Builder::read_epochs() {
     has_our_epochs_[cursor_] = true;
     digests().rows +=
         Digest::of(Part::kEpoch, query.integer(0), query.integer(1), query.view(2), query.number(3), query.view(4));
-    const int epoch = query.small(1);
+    const int epoch = query.int32(1);
     if (trial->epochs.empty() || trial->epochs.back().epoch != epoch) trial->epochs.push_back({epoch, {}});
     auto& metrics = trial->epochs.back().metrics;
     metrics.emplace_hint(metrics.end(), query.view(2), from_columns(query.real(3), query.view(4)));
@@ -270,7 +270,7 @@ void Builder::read_optunas_epochs(const std::string& metric) {
         " ORDER BY step");
     query.bind(ids_[i]);
     while (query.next()) {
-      trials_[i].epochs.push_back({query.small(0), {{metric, from_columns(query.real(1), query.view(2))}}});
+      trials_[i].epochs.push_back({query.int32(0), {{metric, from_columns(query.real(1), query.view(2))}}});
     }
   }
 }
@@ -323,7 +323,7 @@ std::vector<int> SqliteStore::draws(const std::string& study) {
       "SELECT t.number FROM hfta_trials h JOIN trials t ON t.trial_id = h.trial_id WHERE h.study_id = ?1"
       " ORDER BY h.draw");
   query.bind(id);
-  while (query.next()) numbers.push_back(query.small(0));
+  while (query.next()) numbers.push_back(query.int32(0));
   return numbers;
 }
 
@@ -341,10 +341,10 @@ std::vector<ArrayRecord> SqliteStore::arrays(const std::string& study) {
     const Digest found = Digest::of(Part::kArray, id, query.integer(0), query.view(1), query.view(2), query.integer(3),
                                     query.integer(4), query.integer(5), query.view(6));
     if (!query.is_null(7) && Digest(query.integer(7)) != found) {
-      impl_->fail(fmt::format("study '{}': array {}: {}", printable(study), query.small(0), kDamaged));
+      impl_->fail(fmt::format("study '{}': array {}: {}", printable(study), query.integer(0), kDamaged));
     }
     records.push_back(
-        {query.small(0), query.text(1), query.text(2), query.small(3), query.small(4), query.small(5), query.text(6)});
+        {query.int32(0), query.text(1), query.text(2), query.int32(3), query.int32(4), query.int32(5), query.text(6)});
   }
   return records;
 }
@@ -373,10 +373,10 @@ std::vector<RoundRecord> SqliteStore::rounds(const std::string& study) {
     Digest found = digest_of_round(id, query);
     found += slots[{query.integer(0), query.integer(1)}];
     if (!query.is_null(5) && Digest(query.integer(5)) != found) {
-      impl_->fail(fmt::format("study '{}': round {} of array {}: {}", printable(study), query.small(0), query.small(1),
-                              kDamaged));
+      impl_->fail(fmt::format("study '{}': round {} of array {}: {}", printable(study), query.integer(0),
+                              query.integer(1), kDamaged));
     }
-    records.push_back({query.small(0), query.small(1), query.small(2), query.small(3), query.real(4)});
+    records.push_back({query.int32(0), query.int32(1), query.int32(2), query.int32(3), query.real(4)});
   }
   return records;
 }
@@ -390,7 +390,7 @@ std::vector<OccupancyRecord> SqliteStore::occupancy(const std::string& study) {
       " ON t.trial_id = o.trial_id WHERE o.study_id = ?1 ORDER BY o.round, o.array, o.slot");
   query.bind(id);
   while (query.next()) {
-    records.push_back({query.small(0), query.small(1), query.small(2), query.small(3), query.small(4)});
+    records.push_back({query.int32(0), query.int32(1), query.int32(2), query.int32(3), query.int32(4)});
   }
   return records;
 }

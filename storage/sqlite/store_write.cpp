@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "storage/json.hpp"
@@ -233,6 +234,15 @@ void write_study_digest(Connection& connection, std::int64_t study_id) {
   connection.query("UPDATE hfta_studies SET digest = ?2 WHERE study_id = ?1").bind(study_id, digest.stored()).run();
 }
 
+/// The number of the next trial or draw (`what`) behind that of the last one, which the file gives.
+int after(const Connection& connection, const char* what, int last) {
+  if (const std::optional<int> next = checked_next(last)) return *next;
+  throw Error(ErrorKind::kStorage,
+              fmt::format("{}: damaged: found {} {} as the last one, wanted a number that another one can follow; keep "
+                          "the file and go back to a copy of it",
+                          printable(connection.path().string()), what, last));
+}
+
 }  // namespace
 
 void set_attribute(Connection& connection, std::int64_t trial_id, const char* key, const std::string& value_json) {
@@ -352,8 +362,8 @@ void SqliteStore::update(const StudyRecord& study) {
 void SqliteStore::Impl::add_draw(KnownStudy& study, const NewDraw& row, const Params& params) {
   int draw = 0;
   {
-    Query last = connection.query("SELECT coalesce(max(draw) + 1, 0) FROM hfta_trials WHERE study_id = ?1");
-    if (last.bind(study.id).next()) draw = last.small(0);
+    Query last = connection.query("SELECT max(draw) AS draw FROM hfta_trials WHERE study_id = ?1");
+    if (last.bind(study.id).next() && !last.is_null(0)) draw = after(connection, "draw", last.int32(0));
   }
   ExactParams exact;
   Digest digest = add_params(connection, study.distributions, row.trial_id, params, exact);
@@ -376,22 +386,24 @@ std::vector<int> SqliteStore::add_trials(const std::string& study, const std::ve
   Transaction transaction(connection, Transaction::Kind::kWrite);
   impl_->check_lease(study);
   Impl::KnownStudy& known = impl_->known(study);
-  int number = 0;
+  std::optional<int> last_number;
   {
     // Optuna's rule for numbers, under the write lock: how many trials of the study have lower ids. The last one tells,
     // so that a study's thousandth batch costs what its first did.
     Query last = connection.query(
-        "SELECT coalesce(number + 1, (SELECT count(*) FROM trials WHERE study_id = ?1)) FROM trials"
+        "SELECT coalesce(number, (SELECT count(*) FROM trials WHERE study_id = ?1) - 1) AS number FROM trials"
         " WHERE study_id = ?1 ORDER BY trial_id DESC LIMIT 1");
-    if (last.bind(known.id).next()) number = last.small(0);
+    if (last.bind(known.id).next()) last_number = last.int32(0);
   }
   std::vector<int> numbers;
   for (const NewTrial& trial : trials) {
+    const int number = last_number ? after(connection, "trial", *last_number) : 0;
     connection.query("INSERT INTO trials (number, study_id, state, datetime_start) VALUES (?1, ?2, 'RUNNING', ?3)")
         .bind(number, known.id, utc_text(when))
         .run();
     impl_->add_draw(known, {connection.last_id(), number, utc_text(when), false, trial.seen_rounds}, trial.params);
-    numbers.push_back(number++);
+    numbers.push_back(number);
+    last_number = number;
   }
   transaction.commit();
   return numbers;

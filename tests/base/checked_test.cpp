@@ -18,6 +18,13 @@ TEST_CASE("arithmetic says where it leaves 64 bits") {
   CHECK_FALSE(checked_mul(std::int64_t{1} << 32, std::int64_t{1} << 31));
 }
 
+TEST_CASE("there is no int after the last") {
+  constexpr int kLast = std::numeric_limits<int>::max();
+  CHECK(checked_next(-1) == 0);
+  CHECK(checked_next(kLast - 1) == kLast);
+  CHECK_FALSE(checked_next(kLast));
+}
+
 TEST_CASE("division rounds down, as Python's") {
   CHECK(floor_divide(7, 2) == 3);
   CHECK(floor_divide(-7, 2) == -4);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -14,12 +15,11 @@
 #include "engine/driver/goals/budget.hpp"
 #include "engine/driver/study/history_json.hpp"
 #include "engine/driver/trials/trial_table.hpp"
+#include "engine/study_record/study_record.hpp"
 #include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
-
-using nlohmann::json;
 
 Error not_ours(const storage::StudyRecord& stored) {
   return {ErrorKind::kConfig,
@@ -28,34 +28,32 @@ Error not_ours(const storage::StudyRecord& stored) {
                       printable(stored.name))};
 }
 
-// Fingerprints of the files that a study is held to, and what tells whether these were written since.
-struct Held {
-  std::map<std::string, std::string> models;  // fingerprints by ModelFacts::file
-  std::map<std::string, std::string> data;    // fingerprints by name_of(DataFacts)
-  std::map<std::string, std::string> stamps;  // by path from the config's folder on
-};
-
 std::string name_of(const DataFacts& data) { return data.file + " " + data.reading; }
 
-// A config as the store's JSON: the keys that decide results, and the origin of the config.
-std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Held& held, json prior) {
-  json set = json::array();
-  for (const Override& o : origin.overrides) set.push_back({o.key_path, o.value});
-  json packed = {{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}};
-  if (!held.models.empty()) packed["models"] = held.models;
-  if (!held.data.empty()) packed["data"] = held.data;
-  if (!held.stamps.empty()) packed["stamps"] = held.stamps;
-  if (!prior.empty()) packed["prior"] = std::move(prior);
-  if (config.choice && !config.choice->reason.empty()) {
-    json keys = json::array();
-    for (const Override& key : config.choice->keys) keys.push_back({key.key_path, key.value});
-    packed["choice"] = {{"keys", std::move(keys)}, {"reason", config.choice->reason}};
-  }
-  return packed.dump();
+KeptConfig::Keys kept_keys(const std::vector<Override>& keys) {
+  KeptConfig::Keys kept;
+  for (const Override& key : keys) kept.emplace_back(key.key_path, key.value);
+  return kept;
+}
+
+std::vector<Override> keys_in(const KeptConfig::Keys& kept) {
+  std::vector<Override> keys;
+  for (const auto& [path, value] : kept) keys.push_back({path, value});
+  return keys;
+}
+
+// What `held` becomes under this config, which replaces the one that it has.
+KeptConfig with_config(KeptConfig held, const StudyConfig& config, const ConfigOrigin& origin) {
+  held.config = nlohmann::json::parse(config.normalized);
+  held.file = origin.file.string();
+  held.set = kept_keys(origin.overrides);
+  held.choice.reset();
+  if (config.choice) held.choice = KeptConfig::Choice{kept_keys(config.choice->keys), config.choice->reason};
+  return held;
 }
 
 // Adds files that `held` lacks; a file that it has with another content is an error.
-Held with_files(Held held, const StudyFiles& files, const StudyConfig& config) {
+KeptConfig with_files(KeptConfig held, const StudyFiles& files, const StudyConfig& config) {
   const auto hold = [&](auto& known, const std::string& name, const std::string& now, const std::string& what) {
     const auto [entry, is_new] = known.emplace(name, now);
     if (is_new || entry->second == now) return;
@@ -78,30 +76,10 @@ Held with_files(Held held, const StudyFiles& files, const StudyConfig& config) {
   return held;
 }
 
-json unpack(const storage::StudyRecord& stored) {
-  json packed = json::parse(stored.config_json, nullptr, /*allow_exceptions=*/false);
-  const bool ours =
-      packed.is_object() && packed.contains("config") && packed.contains("file") && packed.contains("set");
-  if (!ours) throw not_ours(stored);
-  return packed;
-}
-
-// Reads keys as pack() writes them. Throws json::exception.
-std::vector<Override> keys_in(const json& pairs) {
-  std::vector<Override> keys;
-  for (const json& pair : pairs) keys.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});
-  return keys;
-}
-
-// The texts in the member `key` of what unpack() gave; empty if there is none.
-std::map<std::string, std::string> texts_in(const json& packed, const char* key, const storage::StudyRecord& stored) {
-  const auto found = packed.find(key);
-  if (found == packed.end()) return {};
-  try {
-    return found->get<std::map<std::string, std::string>>();
-  } catch (const json::exception&) {
-    throw not_ours(stored);
-  }
+KeptConfig kept_of(const storage::StudyRecord& stored) {
+  std::optional<KeptConfig> kept = unpack(stored);
+  if (!kept) throw not_ours(stored);
+  return *std::move(kept);
 }
 
 bool has_test_data(const StudyConfig& config, const trials::Params& params) {
@@ -118,62 +96,54 @@ storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& o
   record.objectives = config.objectives;
   record.space = config.space;
   record.config = config.text;
-  record.config_json = pack(config, origin, with_files({}, files, config), history_json(prior));
+  KeptConfig held;
+  held.prior = history_json(prior);
+  record.config_json = pack(with_config(with_files(std::move(held), files, config), config, origin));
   record.run_caps = next_caps({}, config);
   return record;
 }
 
 ConfigOrigin origin_of(const storage::StudyRecord& stored) {
-  const json packed = unpack(stored);
-  try {
-    ConfigOrigin origin;
-    origin.file = packed.at("file").get<std::string>();
-    origin.overrides = keys_in(packed.at("set"));
-    return origin;
-  } catch (const json::exception&) {
-    throw not_ours(stored);
-  }
+  const KeptConfig kept = kept_of(stored);
+  return {kept.file, keys_in(kept.set)};
 }
 
 std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored) {
-  return texts_in(unpack(stored), "models", stored);
+  return kept_of(stored).models;
 }
 
 std::vector<std::filesystem::path> changed_files(const storage::StudyRecord& stored,
                                                  const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> changed;
-  for (const auto& [file, stamp] : texts_in(unpack(stored), "stamps", stored)) {
+  const KeptConfig kept = kept_of(stored);
+  for (const auto& [file, stamp] : kept.stamps) {
     if (stamp_of(folder / file) != stamp) changed.push_back(folder / file);
   }
   return changed;
 }
 
 AutoChoice choice_of(const storage::StudyRecord& stored) {
-  const json packed = unpack(stored);
-  try {
-    const auto choice = packed.find("choice");
-    if (choice == packed.end()) return {{{"method", packed.at("config").at("method").get<std::string>()}}, ""};
-    return {keys_in(choice->at("keys")), choice->at("reason").get<std::string>()};
-  } catch (const json::exception&) {
-    throw not_ours(stored);
-  }
+  const KeptConfig kept = kept_of(stored);
+  if (kept.choice) return {keys_in(kept.choice->keys), kept.choice->reason};
+  const std::string method = settings_of(kept, stored.name).method;
+  if (method.empty()) throw damaged_record(stored.name, "/config/method", nullptr, "a method");
+  return {{{"method", method}}, ""};
 }
 
 search::History prior_of(const storage::StudyRecord& stored) {
-  if (stored.config_json.empty()) return {};
-  const json packed = json::parse(stored.config_json, nullptr, /*allow_exceptions=*/false);
-  if (!packed.is_object() || !packed.contains("prior")) return {};
+  const std::optional<KeptConfig> kept = unpack(stored);
+  if (!kept) return {};
   try {
-    return history_from(packed.at("prior"));
-  } catch (const json::exception&) {
-    throw not_ours(stored);
+    return history_from(kept->prior);
+  } catch (const nlohmann::json::exception&) {
+    throw damaged_record(stored.name, "/prior", &kept->prior, "the trials of an earlier study");
   }
 }
 
 storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
                                const ConfigOrigin& origin, const StudyFiles& files) {
-  const json packed = unpack(stored);
-  const std::vector<std::string> differences = config_differences(packed.at("config").dump(), config.normalized);
+  KeptConfig held = kept_of(stored);
+  const std::vector<std::string> differences = config_differences(held.config.dump(), config.normalized);
   if (!differences.empty()) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("{}: study '{}' was begun with another config: {}; --fresh starts a new one beside it",
@@ -181,9 +151,7 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
   }
   storage::StudyRecord record = stored;
   record.config = config.text;
-  const Held held = {texts_in(packed, "models", stored), texts_in(packed, "data", stored),
-                     texts_in(packed, "stamps", stored)};
-  record.config_json = pack(config, origin, with_files(held, files, config), packed.value("prior", json::array()));
+  record.config_json = pack(with_config(with_files(std::move(held), files, config), config, origin));
   record.run_caps = next_caps(stored.run_caps, config);
   return record;
 }

@@ -32,7 +32,8 @@ struct StudyFiles {
 [[nodiscard]] storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
                                               const StudyFiles& files = {}, const search::History& prior = {});
 
-/// The origin of a stored study's config. Throws Error{kConfig} if the study was not made by us.
+/// The origin of a stored study's config. Throws Error{kConfig} if the study was not made by us,
+/// Error{kStorage} if its record is damaged.
 [[nodiscard]] ConfigOrigin origin_of(const storage::StudyRecord& stored);
 
 /// Fingerprints of the model files that a stored study is held to, by ModelFacts::file. Throws as origin_of.
@@ -56,7 +57,7 @@ struct StudyFiles {
                                              const ConfigOrigin& origin, const StudyFiles& files = {});
 
 /// The trials of an earlier study that draws of this one see, as they were found when it was begun; empty if there are
-/// none. Throws as origin_of.
+/// none, or the study was not made by us. Throws Error{kStorage} if its record is damaged.
 [[nodiscard]] search::History prior_of(const storage::StudyRecord& stored);
 
 /// Whether nothing is left to do: every trial drawn and done, or the study at its budget or target; and the best one

@@ -297,6 +297,14 @@ TEST_CASE("doctor says of any file what it is, and changes no byte of it") {
   CHECK(damaged > 20);
 }
 
+TEST_CASE("doctor: a store whose making was broken off is no damage") {
+  const Workplace place;
+  place.write("digits.db", "");
+  const Finished found = place.run(kDoctor);
+  CHECK(found.code == 0);
+  CHECK_THAT(found.out, Catch::Contains("it is empty") && Catch::Contains("the same command makes it"));
+}
+
 TEST_CASE("doctor asked for what is not there is one line") {
   const Workplace place;
   copy_begun(place);

@@ -36,7 +36,7 @@ TEST_CASE("docs: every query of docs/storage.md gives rows", "[docs]") {
   }
   Query best = connection.query(queries.at(0).c_str());
   REQUIRE(best.next());
-  CHECK(best.small(0) == 5);  // the best comes first
+  CHECK(best.int32(0) == 5);  // the best comes first
 }
 
 TEST_CASE("docs: every table of ours is described", "[docs]") {

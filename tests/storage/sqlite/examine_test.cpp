@@ -135,6 +135,53 @@ TEST_CASE("examine: a store says what it is, and what was never so in its rows",
   }
 }
 
+TEST_CASE("examine: a number of more than 32 bits is refused where it is read, and none is counted on from it",
+          "[examine]") {
+  const auto trials = [](SqliteStore& store) { (void)store.trials("s", Store::Damage::kMark); };
+  const auto draws = [](SqliteStore& store) { (void)store.draws("s"); };
+  const auto arrays = [](SqliteStore& store) { (void)store.arrays("s"); };
+  const auto rounds = [](SqliteStore& store) { (void)store.rounds("s"); };
+  const auto occupancy = [](SqliteStore& store) { (void)store.occupancy("s"); };
+  const auto enqueued = [](SqliteStore& store) { (void)store.enqueued("s"); };
+  const auto add = [](SqliteStore& store) { (void)store.add_trials("s", {{params_of(6)}, {params_of(7)}}, at(90)); };
+  struct Case {
+    const char* sql;
+    void (*reads)(SqliteStore&);
+    const char* says;
+  };
+  const Case cases[] = {
+      {"UPDATE trials SET number = 2147483648 WHERE number = 5", trials,
+       "found 2147483648 in column 'number', wanted -2147483648 to 2147483647"},
+      {"UPDATE trials SET number = -2147483649 WHERE number = 5", draws, "found -2147483649 in column 'number'"},
+      {"UPDATE hfta_epoch_metrics SET epoch = 99999999999 WHERE trial_id = 1 AND epoch = 2", trials,
+       "found 99999999999 in column 'epoch'"},
+      {"UPDATE hfta_arrays SET width = 99999999999, digest = NULL WHERE array = 1", arrays,
+       "found 99999999999 in column 'width'"},
+      {"UPDATE hfta_rounds SET occupied = 99999999999, digest = NULL", rounds,
+       "found 99999999999 in column 'occupied'"},
+      {"UPDATE hfta_occupancy SET epoch = 99999999999", occupancy, "found 99999999999 in column 'epoch'"},
+      {"INSERT INTO trials (number, study_id, state) VALUES (99999999999, 1, 'WAITING')", enqueued,
+       "found 99999999999 in column 'number'"},
+      {"UPDATE trials SET number = 9223372036854775807 WHERE number = 5", add,
+       "found 9223372036854775807 in column 'number'"},
+      {"UPDATE trials SET number = 2147483647 WHERE number = 5", add, "found trial 2147483647 as the last one"},
+      {"UPDATE trials SET number = 2147483646 WHERE number = 5", add, "found trial 2147483647 as the last one"},
+      {"UPDATE hfta_trials SET draw = 2147483648 WHERE draw = 5", add, "found 2147483648 in column 'draw'"},
+      {"UPDATE hfta_trials SET draw = 2147483647 WHERE draw = 5", add, "found draw 2147483647 as the last one"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.sql);
+    const TempFolder folder;
+    const fs::path file = folder / "s.db";
+    write_store(file);
+    Connection(file, true, false).execute(c.sql);
+    const std::string before = read_file(file);
+    SqliteStore store = SqliteStore::open(file, Mode::kReadWrite);
+    check_refused(file, c.says, [&] { c.reads(store); });
+    CHECK(read_file(file) == before);
+  }
+}
+
 TEST_CASE("examine: rows without what they belong to are found", "[examine]") {
   const TempFolder folder;
   const fs::path file = folder / "s.db";

@@ -72,7 +72,7 @@ TEST_CASE("a study keeps what auto chose for it") {
         R"({"config": {}, "file": "", "set": [], "choice": 1})",
         R"({"config": {}, "file": "", "set": [], "choice": {"keys": [[1]], "reason": ""}})"}) {
     record.config_json = damaged;
-    CHECK_THROWS_AS(choice_of(record), Error);
+    CHECK_THROWS_WITH(choice_of(record), Catch::StartsWith("study 'digits': its record: /"));
   }
 }
 
@@ -126,7 +126,11 @@ TEST_CASE("a study is held to the content of its model files") {
                     "(2); --fresh starts a new study beside it");
   storage::StudyRecord damaged = record;
   damaged.config_json = R"({"config": {}, "file": "", "set": [], "models": 3})";
-  CHECK_THROWS_AS(model_fingerprints(damaged), Error);
+  CHECK_THROWS_WITH(model_fingerprints(damaged),
+                    "study 'digits': its record: /models: found 3, wanted an object of texts");
+  damaged.config_json = R"({"config": {}, "file": "", "set": [], "prior": [1]})";
+  CHECK_THROWS_WITH(prior_of(damaged),
+                    "study 'digits': its record: /prior: found [1], wanted the trials of an earlier study");
 }
 
 TEST_CASE("files that were written since they were read are known by their stamps") {
