@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 #include <string>
-#include <variant>
 
 #include "base/error.hpp"
 #include "fusion/cpu/aliases.hpp"
@@ -12,6 +10,7 @@
 #include "fusion/cpu/panels.hpp"
 #include "fusion/cpu/parts.hpp"
 #include "fusion/cpu/strided.hpp"
+#include "fusion/graph/arguments.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
@@ -48,10 +47,8 @@ void at_node(const LoweringContext& site, Work work) {
     throw;
   } catch (const ShapeError& error) {
     site.fail(error.what());
-  } catch (const std::out_of_range&) {
-    site.fail("it has fewer arguments or outputs than the op");
-  } catch (const std::bad_variant_access&) {
-    site.fail("an argument is of another kind than the op's");
+  } catch (const ArgumentError& error) {
+    site.fail(error.text());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
     site.fail(error.what());
@@ -145,10 +142,6 @@ auto checked(Work work) -> decltype(work()) {
     return work();
   } catch (const ShapeError& error) {
     throw Error(ErrorKind::kConfig, std::string("model: cannot be compiled: ") + error.what());
-  } catch (const std::out_of_range&) {
-    throw Error(ErrorKind::kConfig, "model: cannot be compiled: a call has fewer arguments or outputs than its op");
-  } catch (const std::bad_variant_access&) {
-    throw Error(ErrorKind::kConfig, "model: cannot be compiled: an argument is of another kind than its op's");
   }
 }
 
@@ -165,6 +158,11 @@ auto with_parts(const Graph& graph, const Library* library, Attempt attempt) {
   }
 }
 
+const Tensor& loss_of(const Builder& b) {
+  if (b.graph().outputs.empty()) throw Error(ErrorKind::kConfig, "model: found no output, wanted the loss");
+  return b.value(b.graph().outputs.front());
+}
+
 // `use`: of the builder, when forward and backward are compiled.
 template <typename Use>
 auto with_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
@@ -174,7 +172,7 @@ auto with_training(const Graph& graph, const std::vector<int>& index, DType dtyp
   return with_parts(cut, options.library, [&](Parts& parts) {
     Builder b(cut, positions, dtype, n, true, options);
     compile_nodes(b, parts);
-    b.run_backward(b.value(cut.outputs.at(0)));
+    b.run_backward(loss_of(b));
     return use(b);
   });
 }
@@ -209,7 +207,7 @@ GraphFacts facts_of(const Graph& graph, const std::vector<int>& index, DType dty
 // Backward of a stage that has no loss, or of the last one; `own`: with the builder's ids.
 void run_backward(Builder& b, const StageGraph& own, bool last) {
   if (last) {
-    b.run_backward(b.value(b.graph().outputs.at(0)));
+    b.run_backward(loss_of(b));
   } else {
     std::vector<Builder::Seed> seeds;
     for (std::size_t i = 0; i < own.given.size(); ++i) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 #include <variant>
 
 #include "base/error.hpp"
@@ -300,10 +299,6 @@ void Program::execute(const Instruction& instruction, ValueEnv& values, const Ru
   } catch (const c10::Error& error) {
     if (fault_of(error) != TorchFault::kCall) throw;
     fail_at(node, first_line(error));
-  } catch (const std::bad_variant_access&) {
-    fail_at(node, "found an argument of another kind than the op's");
-  } catch (const std::out_of_range&) {
-    fail_at(node, "found fewer arguments than the op has");
   }
   for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)] = c10::IValue();
 }

@@ -165,6 +165,13 @@ TEST_CASE("calls whose arguments do not go together are not compiled") {
   CHECK_THAT(message_of(c), Catch::Contains("cannot be compiled: "));
 }
 
+TEST_CASE("a call that lacks arguments, or has some of another kind, says which") {
+  CHECK_THAT(message_of({"aten::linear", {{3, 4}, {5, 4}}, {}}),
+             Catch::Contains("found 2 arguments, wanted argument 2 (they count from 0)"));
+  CHECK_THAT(message_of({"aten::softmax.int", {{3, 4}}, {kNone, kNone}}), Catch::Contains("argument 1 is no number"));
+  CHECK_THAT(message_of({"aten::max.dim", {{3, 4}}, {std::int64_t{0}}, 2}), Catch::Contains("wanted argument 2"));
+}
+
 TEST_CASE("a graph is trained by a loss of one number that something trained has a part in") {
   SmallGraph small;
   const ValueId x = small.weight("x", {3}), frozen = small.weight("frozen", {3}, false);
