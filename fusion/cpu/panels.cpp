@@ -55,7 +55,7 @@ class Cutter {
     return shape(in_.nodes[chain.front()].outputs.front()).back();
   }
   [[nodiscard]] std::int64_t panel(std::int64_t rows, std::int64_t bytes) const {
-    return std::max(kNarrowest, kPanelBytes / (rows * bytes) / kNarrowest * kNarrowest);
+    return std::max(kNarrowest, kPanelBytes / rows / bytes / kNarrowest * kNarrowest);
   }
 
   [[nodiscard]] bool is_output(ValueId id) const {
