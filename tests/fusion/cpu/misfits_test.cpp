@@ -30,7 +30,7 @@ std::string message_of(const Case& c) {
   try {
     const Graph graph = with_error(small.graph, DType::kFloat64);
     const std::vector<int> index(graph.nodes.size(), 0);
-    static_cast<void>(compile_training(graph, index, DType::kFloat64, 1));
+    static_cast<void>(compile({.graph = graph, .index = index, .dtype = DType::kFloat64}));
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kConfig);
     return error.what();
@@ -177,7 +177,7 @@ TEST_CASE("a graph is trained by a loss of one number that something trained has
   const ValueId x = small.weight("x", {3}), frozen = small.weight("frozen", {3}, false);
   const auto message = [](const Graph& graph) {
     try {
-      static_cast<void>(compile_training(graph, {0}, DType::kFloat64, 1));
+      static_cast<void>(compile({.graph = graph, .index = {0}, .dtype = DType::kFloat64}));
     } catch (const Error& error) {
       return std::string(error.what());
     }
