@@ -85,6 +85,11 @@ struct Candidate {
   bool late_relu = false;  ///< run() does, behind the op, the relu in front of it that it alone reads (OpCall::relu).
 };
 
+/// Whether the candidate is for the node.
+[[nodiscard]] inline bool supports(const Candidate& candidate, const Node& node) {
+  return candidate.supports == nullptr || candidate.supports(node);
+}
+
 /// The way that calls the op itself, slot by slot.
 [[nodiscard]] inline Candidate by_slot() { return {"per_slot", nullptr, nullptr}; }
 
