@@ -90,8 +90,13 @@ class Step {
  public:
   Step(const SpecializedGraph& reading, const Recipe& recipe, const DeviceData& data, std::int64_t batch, int threads)
       : library_(torch_library()),
-        plan_(cpu::compile_training(reading.graph, reading.index, recipe.dtype, batch,
-                                    {.library = library_.get(), .threads = threads, .apply_bytes = cpu::kApplyBytes})),
+        plan_(
+            cpu::compile({.graph = reading.graph,
+                          .index = reading.index,
+                          .dtype = recipe.dtype,
+                          .n = batch,
+                          .options = {.library = library_.get(), .threads = threads, .apply_bytes = cpu::kApplyBytes}})
+                .plan),
         team_(threads),
         kind_(recipe.optimizer) {
     const std::span<std::byte*> buffers = arena_.bind(plan_);

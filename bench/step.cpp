@@ -130,8 +130,12 @@ class Trained {
         recipe_(recipe),
         options_(in_order(graph)),
         data_(data),
-        array_(graph, recipe, lowering, static_cast<int>(setting.rates.size()), 0, at::Device(setting.device),
-               cuda_graphs(at::Device(setting.device)).backend),
+        array_(graph, recipe,
+               {.lowering = lowering,
+                .width = static_cast<int>(setting.rates.size()),
+                .study_seed = 0,
+                .device = at::Device(setting.device),
+                .graphs = cuda_graphs(at::Device(setting.device)).backend}),
         epochs_(recipe, options_, data, nullptr) {
     for (std::size_t b = 0; b < setting.rates.size(); ++b) {
       SlotInit init;

@@ -70,28 +70,35 @@ enum class Shares {
   kStages,   ///< Each has some layers of all slots: a stage of a pipeline, which whole batches go through.
 };
 
-class Array {
- public:
-  /// `graph`: a model's, which gets the recipe's loss (with_loss). `device`: "cpu", "cuda:0". Slots are empty.
-  /// `graphs`: if set, steps are captured and replayed if possible (fusion/step_graph.hpp); cuda_graphs() makes one.
-  /// Whether GPUs may use TF32 is a process-wide setting: that of the last array made. On a GPU, cuDNN is set, for the
-  /// whole process, to deterministic kernels without benchmarks. Throws Error{kConfig} where verify()
-  /// does, for an op or precision that cannot be run so, for impossible counts; Error{kDevice}: there is no such GPU.
-  ///
-  /// `group`: if set, each rank of it has such an array, makes the same calls, and hands each step its share of the
-  /// batch (share_of_batch by `parts`, one for each rank; empty: equal ones; Batch::earlier, Batch::counts). Slots then
-  /// take the steps of whole batches, up to rounding, and are the same bits at all ranks. It must outlive this. Throws
-  /// Error{kConfig} for a model whose batches cannot be divided (fusion/divided_batches.hpp), and for a device that is
-  /// no CPU.
-  ///
+/// How an array is made. Members that have a default need not be named.
+struct ArrayOptions {
+  Lowering lowering = {};
+  int width = 1;                 ///< Slots.
+  std::uint64_t study_seed = 0;  ///< Keys initial weights and dropout, together with each slot's seed.
+  at::Device device = at::kCPU;  ///< "cpu", "cuda:0".
+  /// If set, steps are captured and replayed if possible (fusion/step_graph.hpp); cuda_graphs() makes one.
+  std::shared_ptr<StepGraphBackend> graphs = nullptr;
+  /// If set, each rank of it has such an array, makes the same calls, and hands each step its share of the batch
+  /// (share_of_batch by `parts`; Batch::earlier, Batch::counts). Slots then take the steps of whole batches, up to
+  /// rounding, and are the same bits at all ranks. It must outlive the array. The constructor throws Error{kConfig} for
+  /// a model whose batches cannot be divided (fusion/divided_batches.hpp), and for a device that is no CPU.
+  Collectives* group = nullptr;
+  std::vector<int> parts = {};  ///< One for each rank of `group`; empty: equal ones.
   /// With Shares::kStages each rank holds the weights of its stage alone, and is handed whole batches. Slots take the
   /// steps of one device: to the bit, unless a cut between stages separates calls that one kernel would compute. While
   /// one stage works on a slot's batch, others work on those of other slots. Losses are the same at all ranks; rank 0
-  /// alone has answers. Throws Error{kConfig} for what a pipeline cannot train (fusion/staged.hpp), and for a lowering
-  /// that is not compiled.
-  Array(const Graph& graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
-        const at::Device& device, const std::shared_ptr<StepGraphBackend>& graphs = nullptr,
-        Collectives* group = nullptr, std::vector<int> parts = {}, Shares shares = Shares::kBatches);
+  /// alone has answers. The constructor throws Error{kConfig} for what a pipeline cannot train (fusion/staged.hpp), and
+  /// for a lowering that is not compiled.
+  Shares shares = Shares::kBatches;
+};
+
+class Array {
+ public:
+  /// `graph`: a model's, which gets the recipe's loss (with_loss). Slots are empty.
+  /// Whether GPUs may use TF32 is a process-wide setting: that of the last array made. On a GPU, cuDNN is set, for the
+  /// whole process, to deterministic kernels without benchmarks. Throws Error{kConfig} where verify()
+  /// does, for an op or precision that cannot be run so, for impossible counts; Error{kDevice}: there is no such GPU.
+  Array(const Graph& graph, Recipe recipe, ArrayOptions options);
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -147,9 +154,8 @@ class Array {
   /// Whether some layers are the same for all slots (a frozen backbone), so that chunks with the same samples should
   /// share them.
   [[nodiscard]] bool shares_layers() const;
-  /// Runs the layers that all slots share, once, on all the array's threads. `training`: for step(); else for
-  /// predict().
-  void prepare(Samples& samples, bool training);
+  /// Runs the layers that all slots share, once, on all the array's threads.
+  void prepare(Samples& samples, SampleUse use);
 
   /// One batch, and so one optimizer step unless gradients are accumulated (SlotHyper::accumulate), of every occupied
   /// slot of the chunk; `rates`, [c, rates_per_slot()] row-major, are the learning
@@ -175,8 +181,8 @@ class Array {
   /// Adds one finished epoch to every occupied slot of the chunk.
   void finish_epoch(int chunk);
 
-  /// Gradients of the last step by weight name, [c, ...]: for tests and tools. Kept only after keep_gradients(true).
-  void keep_gradients(bool keep);
+  /// Gradients of the last step by weight name, [c, ...]: for tests and tools. Kept only after keep_gradients().
+  void keep_gradients();
   [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> gradients(int chunk) const;
   /// Bytes that one slot's weights, buffers and optimizer state take.
   [[nodiscard]] std::int64_t bytes_per_slot() const;

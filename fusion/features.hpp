@@ -43,7 +43,7 @@ class FeatureModel {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Bytes that keeping the features of so many samples takes.
+/// Bytes that keeping the features of so many samples takes; the largest number where 64 bits do not hold them.
 [[nodiscard]] std::int64_t kept_bytes(const SplitModel& split, std::int64_t samples);
 
 /// The features of one set of samples.

@@ -22,8 +22,8 @@ struct SplitModel {
   std::vector<std::size_t> rest_inputs = {};  ///< By Graph::inputs of `rest` behind the features: the model's input.
   /// Samples that the prefix runs with at a time: the fewest that the model was exported for.
   std::int64_t block = 1;
-  std::int64_t bytes_per_sample = 0;       ///< Bytes of one sample's features.
-  std::int64_t multiplies_per_sample = 0;  ///< Multiplications of the prefix, about.
+  std::int64_t bytes_per_sample = 0;  ///< Bytes of one sample's features.
+  double multiplies_per_sample = 0;   ///< Multiplications of the prefix, about.
   /// Equal for two prefixes exactly if they compute the same of the same samples.
   std::string key = {};
 };

@@ -43,8 +43,10 @@ inline constexpr std::int64_t kBatch = -1;
 
 /// "[N, 16, 8, 8]", "[4N, 49, 96]".
 [[nodiscard]] std::string to_text(const Shape& shape);
-/// Elements for a batch of `n`.
+/// Elements for a batch of `n`. Throws Error{kConfig} where 64 bits do not hold them.
 [[nodiscard]] std::int64_t elements_of(const Shape& shape, std::int64_t n);
+/// Their bytes. Throws likewise.
+[[nodiscard]] std::int64_t bytes_of(const Shape& shape, DType dtype, std::int64_t n);
 
 /// Index into Graph::values.
 using ValueId = int;

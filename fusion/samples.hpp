@@ -84,6 +84,12 @@ class SampleArray {
   at::ScalarType type_ = at::kFloat;
 };
 
+/// What samples are prepared for: layers that slots share may run otherwise in training than in evaluation.
+enum class SampleUse {
+  kTraining,    ///< Array::step().
+  kEvaluation,  ///< Array::predict() and evaluate().
+};
+
 /// Samples of a set, with what all slots compute alike of them.
 struct Samples {
   std::vector<SampleArray> inputs = {};  ///< The order of the model's inputs, M samples each.

@@ -39,7 +39,7 @@ static void train(const Graph& graph) {
   const int width = static_cast<int>(rates.size());
   const int batch = graph.fixed_batch > 0 ? static_cast<int>(graph.fixed_batch) : 32;
   const Recipe recipe{.optimizer = OptimizerKind::kAdam, .batch_size = batch, .epochs = 6};
-  Array array(graph, recipe, Lowering{.chunk = width}, width, /*study_seed=*/1, at::kCPU);
+  Array array(graph, recipe, {.lowering = Lowering{.chunk = width}, .width = width, .study_seed = 1});
   for (int i = 0; i < width; ++i) array.admit(i, {.seed = 1, .hyper = {.optimizer = {.lr = rates[i]}}});
 
   const DeviceData data = to_device(noise(graph, 512), graph, recipe, at::kCPU);

@@ -61,35 +61,33 @@ struct Array::Impl {
   Collectives* group;
   std::vector<int> parts;  // shares of its ranks, where they divide batches
 
-  Impl(const Graph& g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
-       const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks, std::vector<int> parts_of_ranks,
-       Shares shares)
+  Impl(const Graph& g, Recipe r, ArrayOptions o)
       : recipe(std::move(r)),
-        model_hypers(checked_hypers(g, recipe, l, w, device)),
+        model_hypers(checked_hypers(g, recipe, o.lowering, o.width, o.device)),
         phases(phases_of(g, recipe)),
-        lowering(std::move(l)),
-        width(w),
-        study_seed(seed),
+        lowering(std::move(o.lowering)),
+        width(o.width),
+        study_seed(o.study_seed),
         evaluation(specialized(graph(), Purpose::kEvaluation)),
         owned(owned_in(phases)),
-        pipeline(ranks != nullptr && shares == Shares::kStages
-                     ? std::optional(pipeline_of(phases.front()->alone, recipe, owned, *ranks))
+        pipeline(o.group != nullptr && o.shares == Shares::kStages
+                     ? std::optional(pipeline_of(phases.front()->alone, recipe, owned, *o.group))
                      : std::nullopt),
-        store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device,
+        store(graph(), owned, trained_in(phases), recipe.accumulates, padded(o.width, lowering.chunk), o.device,
               recipe.compression ? cpu::bounded_layers(graph()).size() : 0,
               pipeline ? held_in_stage(*pipeline, phases.front()->alone.graph, evaluation.graph, owned)
                        : std::vector<bool>()),
-        group(ranks),
-        parts(std::move(parts_of_ranks)) {
+        group(o.group),
+        parts(std::move(o.parts)) {
     if (divides_batches() && parts.empty()) parts.assign(static_cast<std::size_t>(group->ranks()), 1);
-    check_recipe(g, recipe, device, group, divides_batches() ? std::span<const int>(parts) : std::span<const int>());
+    check_recipe(g, recipe, o.device, group, divides_batches() ? std::span<const int>(parts) : std::span<const int>());
     for (const Hyper& hyper : graph().hypers) default_hypers.push_back(hyper.value);
-    set_libtorch(device, recipe.precision);
+    set_libtorch(o.device, recipe.precision);
     for (std::size_t p = 0; p < phases.size(); ++p) {
       PhaseOfStep& phase = *phases[p];
       phase.training = specialized(phase.graph, Purpose::kTrainingTogether);
       phase.model.emplace(ExecutorModel{phase.graph, phase.recipe, phase.alone, phase.training, evaluation, owned,
-                                        phase.group_of, store, device, graphs, p, !recipe.phases.empty(),
+                                        phase.group_of, store, o.device, o.graphs, p, !recipe.phases.empty(),
                                         divides_batches() ? group : nullptr, pipeline ? &*pipeline : nullptr});
     }
     lower(lowering);
@@ -256,11 +254,8 @@ struct Array::Impl {
   }
 };
 
-Array::Array(const Graph& graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
-             const at::Device& device, const std::shared_ptr<StepGraphBackend>& graphs, Collectives* group,
-             std::vector<int> parts, Shares shares)
-    : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(lowering), width, study_seed, device, graphs,
-                                   group, std::move(parts), shares)) {}
+Array::Array(const Graph& graph, Recipe recipe, ArrayOptions options)
+    : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(options))) {}
 Array::~Array() = default;
 
 int Array::width() const { return impl_->width; }
@@ -372,7 +367,7 @@ std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
 }
 
 bool Array::shares_layers() const { return impl_->running().shares_layers(); }
-void Array::prepare(Samples& samples, bool training) { impl_->running().prepare(samples, training); }
+void Array::prepare(Samples& samples, SampleUse use) { impl_->running().prepare(samples, use); }
 
 void Array::pause_epoch(int slot, std::int64_t step, std::span<const double> sums) {
   Slot& s = impl_->slot(slot);
@@ -401,9 +396,9 @@ void Array::finish_epoch(int chunk) {
   }
 }
 
-void Array::keep_gradients(bool keep) {
-  impl_->keep_gradients = keep;
-  for (std::size_t p = 0; p < impl_->phases.size(); ++p) impl_->running(p).keep_gradients(keep);
+void Array::keep_gradients() {
+  impl_->keep_gradients = true;
+  for (std::size_t p = 0; p < impl_->phases.size(); ++p) impl_->running(p).keep_gradients(true);
 }
 
 std::vector<std::pair<std::string, at::Tensor>> Array::gradients(int chunk) const {

@@ -32,7 +32,7 @@ class CapturedExecutor final : public Executor {
   }
   /// One chunk by itself had better compute what its slots share within the captured step.
   [[nodiscard]] bool shares_layers() const override { return chunks() > 1 && eager_.shares_layers(); }
-  void prepare(Samples& samples, bool training) override { eager_.prepare(samples, training); }
+  void prepare(Samples& samples, SampleUse use) override { eager_.prepare(samples, use); }
   [[nodiscard]] std::int64_t shared_runs() const override { return std::as_const(eager_).shared_runs(); }
   void keep_gradients(bool keep) override { keep_gradients_ = keep; }
   [[nodiscard]] Gradients gradients(int chunk) const override { return eager_.gradients(chunk); }

@@ -24,7 +24,7 @@ void step_rows(const std::vector<ParameterSlots>& parameters, const StepParams& 
   for (std::size_t b = 0; b < static_cast<std::size_t>(live.slots()); ++b) {
     if (live.updates()[b] == 0) continue;
     for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
-    step_slot(live.kind(), std::span<const SlotRow<T>>(rows), live.numbers(b), live.clip_norms()[b]);
+    step_slot(std::span<const SlotRow<T>>(rows), live.numbers_of<T>(b), live.clip_norm(b));
   }
 }
 

@@ -5,9 +5,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "fusion/execution/executor.hpp"
+#include "fusion/optimizers/slot_step.hpp"
 #include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
@@ -38,9 +41,18 @@ class StepParams {
   [[nodiscard]] const unsigned char* updates() const { return at<unsigned char>(updates_); }
   /// [slots, groups]: the Numbers of kind()'s rule, of type().
   [[nodiscard]] const void* numbers() const { return at<std::byte>(numbers_); }
-  /// The numbers of one slot: [groups].
-  [[nodiscard]] const void* numbers(std::size_t slot) const {
-    return at<std::byte>(numbers_ + slot * static_cast<std::size_t>(groups_) * bytes_of_numbers_);
+
+  // ---- One slot's, on a CPU ----
+
+  /// REQUIRES that T is type().
+  template <typename T>
+  [[nodiscard]] NumbersView<T> numbers_of(std::size_t slot) const {
+    const std::size_t bytes = static_cast<std::size_t>(groups_) * bytes_of_numbers_;
+    return {kind_, std::span(at<std::byte>(numbers_ + slot * bytes), bytes)};
+  }
+  [[nodiscard]] std::optional<double> clip_norm(std::size_t slot) const {
+    const double norm = clip_norms()[slot];
+    return norm < 0 ? std::nullopt : std::optional(norm);
   }
 
  private:

@@ -40,6 +40,27 @@ void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evalu
   }
 }
 
+// How the reading's forward is compiled for `n` samples.
+cpu::CompileRequest evaluating_request(const SpecializedGraph& one, const Recipe& recipe, std::int64_t n,
+                                       const cpu::Library* library, int threads = 1) {
+  return {.graph = one.graph,
+          .index = one.index,
+          .dtype = recipe.dtype,
+          .n = n,
+          .pass = cpu::Pass::kForward,
+          .options = {.library = library, .threads = threads}};
+}
+
+cpu::CompileRequest training_request(const SpecializedGraph& one, const Recipe& recipe, std::int64_t n,
+                                     const cpu::TrainingOptions& options) {
+  return {.graph = one.graph, .index = one.index, .dtype = recipe.dtype, .n = n, .options = options};
+}
+
+cpu::CompileRequest of_stage(cpu::CompileRequest request, const StageCut& cut, int number) {
+  request.stage.emplace(cpu::StageOf{cut, number});
+  return request;
+}
+
 std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
   std::int64_t elements = 0;
   for (const cpu::EncodedValue& value : plan.encoded) elements += value.elements;
@@ -71,7 +92,7 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
           found.encoded_bytes += encoded_elements(plan) * size_of(DType::kFloat32);
         },
         [&](const SpecializedGraph& one) {
-          static_cast<void>(cpu::compile_forward(one.graph, one.index, recipe.dtype, n, library.get()));
+          static_cast<void>(cpu::compile(evaluating_request(one, recipe, n, library.get())));
         });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
@@ -94,14 +115,14 @@ std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stag
         [&](const SpecializedGraph& one) {
           cut = cpu::balanced_cut(one.graph, owned_weights(one), n, stages);
           each([&](int number) {
-            static_cast<void>(cpu::compile_training_stage(one.graph, one.index, recipe.dtype, n,
-                                                          {.library = library.get()}, cut, number));
+            const cpu::CompileRequest whole = training_request(one, recipe, n, {.library = library.get()});
+            static_cast<void>(cpu::compile(of_stage(whole, cut, number)));
           });
         },
         [&](const SpecializedGraph& one) {
           each([&](int number) {
-            static_cast<void>(
-                cpu::compile_forward_stage(one.graph, one.index, recipe.dtype, n, library.get(), 1, cut, number));
+            const cpu::CompileRequest whole = evaluating_request(one, recipe, n, library.get());
+            static_cast<void>(cpu::compile(of_stage(whole, cut, number)));
           });
         });
   } catch (const Error& error) {
@@ -129,15 +150,15 @@ std::vector<std::int64_t> stage_bytes(const WayQuestion& question, int threads, 
         const cpu::TrainingOptions options =
             training_options({.library = library.get(), .threads = threads}, none, gradient_use(recipe));
         for (std::size_t s = 0; s < training.size(); ++s) {
-          training[s] = cpu::training_stage_arenas(one.graph, one.index, recipe.dtype, n, options, cut,
-                                                   static_cast<int>(s), recompute);
+          const cpu::CompileRequest whole = training_request(one, recipe, n, options);
+          training[s] = cpu::arena_sizes(of_stage(whole, cut, static_cast<int>(s)), recompute);
         }
       },
       [&](const SpecializedGraph& one) {
         for (const std::int64_t samples : {n, question.evaluation_batch}) {
           for (std::size_t s = 0; samples > 0 && s < evaluating.size(); ++s) {
-            const cpu::CompiledStage stage = cpu::compile_forward_stage(
-                one.graph, one.index, recipe.dtype, samples, library.get(), threads, cut, static_cast<int>(s));
+            const cpu::CompileRequest whole = evaluating_request(one, recipe, samples, library.get(), threads);
+            const cpu::CompiledStage stage = cpu::compile(of_stage(whole, cut, static_cast<int>(s)));
             evaluating[s] = std::max(evaluating[s], stage.plan.arena_bytes);
           }
         }
@@ -166,8 +187,7 @@ std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, 
     const BoundLayout bounds = bounds_in(one.graph, recipe);
     const cpu::TrainingOptions options = {.library = library.get(), .threads = threads};
     if (bounds.size() == 0) {
-      return cpu::training_arenas(one.graph, one.index, recipe.dtype, n, training_options(options, bounds, use),
-                                  recompute);
+      return cpu::arena_sizes(training_request(one, recipe, n, training_options(options, bounds, use)), recompute);
     }
     const cpu::CompiledGraph plan = training_plan(one, recipe, n, options, bounds, use);
     encoded = expected_encoded_bytes(plan);
@@ -184,7 +204,7 @@ std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, 
         for (const std::int64_t samples : {n, question.evaluation_batch}) {
           if (samples == 0) continue;
           const cpu::CompiledGraph plan =
-              cpu::compile_forward(one.graph, one.index, recipe.dtype, samples, library.get(), threads);
+              cpu::compile(evaluating_request(one, recipe, samples, library.get(), threads)).plan;
           evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
         }
       });

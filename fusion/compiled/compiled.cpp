@@ -96,11 +96,14 @@ cpu::CompiledStage CompiledModel::compiled(std::optional<GradientUse> use, std::
                           pipeline_);
   }
   const Graph graph = with_owned(evaluation_.graph, owned_);
-  if (pipeline_ == nullptr) {
-    return {cpu::compile_forward(graph, evaluation_.index, recipe_.dtype, n, library_.get(), threads_), {}, {}, {}, {}};
-  }
-  return cpu::compile_forward_stage(graph, evaluation_.index, recipe_.dtype, n, library_.get(), threads_,
-                                    pipeline_->cut, pipeline_->stage());
+  cpu::CompileRequest request{.graph = graph,
+                              .index = evaluation_.index,
+                              .dtype = recipe_.dtype,
+                              .n = n,
+                              .pass = cpu::Pass::kForward,
+                              .options = {.library = library_.get(), .threads = threads_}};
+  if (pipeline_ != nullptr) request.stage.emplace(cpu::StageOf{pipeline_->cut, pipeline_->stage()});
+  return cpu::compile(request);
 }
 
 const cpu::CompiledStage& CompiledModel::plan_for(std::optional<GradientUse> use, std::int64_t n) {

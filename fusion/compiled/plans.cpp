@@ -39,15 +39,19 @@ cpu::TrainingOptions training_options(cpu::TrainingOptions options, const BoundL
 
 cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
                                  cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use) {
-  return cpu::compile_training(reading.graph, reading.index, recipe.dtype, n, training_options(options, bounds, use));
+  return training_stage(reading, recipe, n, options, bounds, use, nullptr).plan;
 }
 
 cpu::CompiledStage training_stage(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
                                   cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use,
                                   const Pipeline* pipeline) {
-  if (pipeline == nullptr) return {training_plan(reading, recipe, n, options, bounds, use), {}, {}, {}, {}};
-  return cpu::compile_training_stage(reading.graph, reading.index, recipe.dtype, n,
-                                     training_options(options, bounds, use), pipeline->cut, pipeline->stage());
+  cpu::CompileRequest request{.graph = reading.graph,
+                              .index = reading.index,
+                              .dtype = recipe.dtype,
+                              .n = n,
+                              .options = training_options(options, bounds, use)};
+  if (pipeline != nullptr) request.stage.emplace(cpu::StageOf{pipeline->cut, pipeline->stage()});
+  return cpu::compile(request);
 }
 
 }  // namespace hfta::fusion

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 #include <string>
-#include <variant>
 
 #include "base/error.hpp"
 #include "fusion/cpu/aliases.hpp"
@@ -12,6 +10,7 @@
 #include "fusion/cpu/panels.hpp"
 #include "fusion/cpu/parts.hpp"
 #include "fusion/cpu/strided.hpp"
+#include "fusion/graph/arguments.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
@@ -48,10 +47,8 @@ void at_node(const LoweringContext& site, Work work) {
     throw;
   } catch (const ShapeError& error) {
     site.fail(error.what());
-  } catch (const std::out_of_range&) {
-    site.fail("it has fewer arguments or outputs than the op");
-  } catch (const std::bad_variant_access&) {
-    site.fail("an argument is of another kind than the op's");
+  } catch (const ArgumentError& error) {
+    site.fail(error.text());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
     site.fail(error.what());
@@ -145,10 +142,6 @@ auto checked(Work work) -> decltype(work()) {
     return work();
   } catch (const ShapeError& error) {
     throw Error(ErrorKind::kConfig, std::string("model: cannot be compiled: ") + error.what());
-  } catch (const std::out_of_range&) {
-    throw Error(ErrorKind::kConfig, "model: cannot be compiled: a call has fewer arguments or outputs than its op");
-  } catch (const std::bad_variant_access&) {
-    throw Error(ErrorKind::kConfig, "model: cannot be compiled: an argument is of another kind than its op's");
   }
 }
 
@@ -165,33 +158,40 @@ auto with_parts(const Graph& graph, const Library* library, Attempt attempt) {
   }
 }
 
+const Tensor& loss_of(const Builder& b) {
+  if (b.graph().outputs.empty()) throw Error(ErrorKind::kConfig, "model: found no output, wanted the loss");
+  return b.value(b.graph().outputs.front());
+}
+
 // `use`: of the builder, when forward and backward are compiled.
 template <typename Use>
-auto with_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                   const TrainingOptions& options, Use use) {
-  std::vector<int> positions = index;
-  const Graph cut = checked([&] { return in_panels(graph, positions, n); });
-  return with_parts(cut, options.library, [&](Parts& parts) {
-    Builder b(cut, positions, dtype, n, true, options);
+auto with_training(const CompileRequest& request, Use use) {
+  std::vector<int> positions = request.index;
+  const Graph cut = checked([&] { return in_panels(request.graph, positions, request.n); });
+  return with_parts(cut, request.options.library, [&](Parts& parts) {
+    Builder b(cut, positions, request.dtype, request.n, true, request.options);
     compile_nodes(b, parts);
-    b.run_backward(b.value(cut.outputs.at(0)));
+    b.run_backward(loss_of(b));
     return use(b);
   });
 }
 
-std::vector<std::size_t> arenas_of(Builder& b, std::span<const Recompute> recompute) {
-  std::vector<std::size_t> bytes;
-  for (const Recompute one : recompute) bytes.push_back(b.arena_bytes(b.graph().outputs, one));
-  return bytes;
+// `use`: of the builder, when the forward is compiled.
+template <typename Use>
+auto with_forward(const CompileRequest& request, Use use) {
+  return with_parts(request.graph, request.options.library, [&](Parts& parts) {
+    Builder b(request.graph, request.index, request.dtype, request.n, false, {.threads = request.options.threads});
+    compile_nodes(b, parts);
+    return use(b);
+  });
 }
 
 // Facts that stages need of each other's values: the whole graph is compiled to find them, and none of that is kept.
-GraphFacts facts_of(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n, bool training,
-                    const Library* library, const std::vector<ValueId>& wanted) {
-  Graph whole = graph;
+GraphFacts facts_of(const CompileRequest& request, const std::vector<ValueId>& wanted) {
+  Graph whole = request.graph;
   whole.outputs.insert(whole.outputs.end(), wanted.begin(), wanted.end());
-  return with_parts(whole, library, [&](Parts& parts) {
-    Builder b(whole, index, dtype, n, training);
+  return with_parts(whole, request.options.library, [&](Parts& parts) {
+    Builder b(whole, request.index, request.dtype, request.n, request.pass == Pass::kTraining);
     compile_nodes(b, parts);
     GraphFacts facts;
     for (const ValueId id : wanted) {
@@ -209,7 +209,7 @@ GraphFacts facts_of(const Graph& graph, const std::vector<int>& index, DType dty
 // Backward of a stage that has no loss, or of the last one; `own`: with the builder's ids.
 void run_backward(Builder& b, const StageGraph& own, bool last) {
   if (last) {
-    b.run_backward(b.value(b.graph().outputs.at(0)));
+    b.run_backward(loss_of(b));
   } else {
     std::vector<Builder::Seed> seeds;
     for (std::size_t i = 0; i < own.given.size(); ++i) {
@@ -224,12 +224,12 @@ void run_backward(Builder& b, const StageGraph& own, bool last) {
 
 // `use`: takes the builder when its backward is there.
 template <typename Use>
-auto with_training_stage(const StageGraph& own, bool last, DType dtype, std::int64_t n, const TrainingOptions& options,
-                         Use use) {
+auto with_training_stage(const CompileRequest& request, const StageGraph& own, Use use) {
+  const bool last = request.stage->number == request.stage->cut.stages - 1;
   std::vector<int> positions = own.index;
-  const Graph panels = checked([&] { return in_panels(own.graph, positions, n); });
-  return with_parts(panels, options.library, [&](Parts& parts) {
-    Builder b(panels, positions, dtype, n, true, options);
+  const Graph panels = checked([&] { return in_panels(own.graph, positions, request.n); });
+  return with_parts(panels, request.options.library, [&](Parts& parts) {
+    Builder b(panels, positions, request.dtype, request.n, true, request.options);
     for (std::size_t i = 0; i < own.returned.size(); ++i) {
       b.want_gradient(b.value(own.returned_of[i]));
       b.bind(own.returned[i], b.value(own.returned_of[i]));  // until it is there
@@ -240,10 +240,30 @@ auto with_training_stage(const StageGraph& own, bool last, DType dtype, std::int
   });
 }
 
-StageGraph training_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                          const Library* library, const StageCut& cut, int number) {
-  const Stages stages(graph, cut);
-  return stages.stage(number, index, facts_of(graph, index, dtype, n, true, library, stages.all_sent()));
+StageGraph stage_of(const CompileRequest& request) {
+  const Stages stages(request.graph, request.stage->cut);
+  return stages.stage(request.stage->number, request.index, facts_of(request, stages.all_sent()));
+}
+
+// `use`: of the builder, when all that the request wants is compiled. `own`: its stage; null: it has none.
+template <typename Use>
+auto with_compiled(const CompileRequest& request, const StageGraph* own, Use use) {
+  if (request.pass == Pass::kTraining) {
+    return own == nullptr ? with_training(request, use) : with_training_stage(request, *own, use);
+  }
+  if (own == nullptr) return with_forward(request, use);
+  return with_forward({.graph = own->graph,
+                       .index = own->index,
+                       .dtype = request.dtype,
+                       .n = request.n,
+                       .pass = Pass::kForward,
+                       .options = request.options},
+                      use);
+}
+
+void check_bounds(const CompileRequest& request) {
+  if (request.options.bounds == nullptr || request.dtype == DType::kFloat32) return;
+  throw Error(ErrorKind::kConfig, "model: found another dtype than float32, in which alone values are compressed");
 }
 
 bool reads(const Graph& graph, ValueId id) {
@@ -275,50 +295,25 @@ CompiledStage parted(CompiledGraph plan, const StageGraph& own) {
 
 }  // namespace
 
-CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                               const TrainingOptions& options) {
-  if (options.bounds != nullptr && dtype != DType::kFloat32) {
-    throw Error(ErrorKind::kConfig, "model: found another dtype than float32, in which alone values are compressed");
-  }
-  return with_training(graph, index, dtype, n, options,
-                       [&](Builder& b) { return b.finish(b.graph().outputs, options.recompute); });
+CompiledStage compile(const CompileRequest& request) {
+  const bool training = request.pass == Pass::kTraining;
+  if (training) check_bounds(request);
+  const Recompute recompute = training ? request.options.recompute : 0;
+  const auto finished = [&](Builder& b) { return b.finish(b.graph().outputs, recompute); };
+  if (!request.stage) return {with_compiled(request, nullptr, finished)};
+  const StageGraph own = stage_of(request);
+  return parted(with_compiled(request, &own, finished), own);
 }
 
-std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                                         const TrainingOptions& options, std::span<const Recompute> recompute) {
-  return with_training(graph, index, dtype, n, options, [&](Builder& b) { return arenas_of(b, recompute); });
-}
-
-CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                              const Library* library, int threads) {
-  return with_parts(graph, library, [&](Parts& parts) {
-    Builder b(graph, index, dtype, n, false, {.threads = threads});
-    compile_nodes(b, parts);
-    return b.finish(graph.outputs);
-  });
-}
-
-CompiledStage compile_training_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                                     const TrainingOptions& options, const StageCut& cut, int number) {
-  const StageGraph own = training_stage(graph, index, dtype, n, options.library, cut, number);
-  CompiledGraph plan = with_training_stage(own, number == cut.stages - 1, dtype, n, options,
-                                           [&](Builder& b) { return b.finish(b.graph().outputs, options.recompute); });
-  return parted(std::move(plan), own);
-}
-
-std::vector<std::size_t> training_stage_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                               std::int64_t n, const TrainingOptions& options, const StageCut& cut,
-                                               int number, std::span<const Recompute> recompute) {
-  const StageGraph own = training_stage(graph, index, dtype, n, options.library, cut, number);
-  return with_training_stage(own, number == cut.stages - 1, dtype, n, options,
-                             [&](Builder& b) { return arenas_of(b, recompute); });
-}
-
-CompiledStage compile_forward_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                                    const Library* library, int threads, const StageCut& cut, int number) {
-  const Stages stages(graph, cut);
-  StageGraph own = stages.stage(number, index, facts_of(graph, index, dtype, n, false, library, stages.all_sent()));
-  return parted(compile_forward(own.graph, own.index, dtype, n, library, threads), own);
+std::vector<std::size_t> arena_sizes(const CompileRequest& request, std::span<const Recompute> recompute) {
+  const auto sizes = [&](Builder& b) {
+    std::vector<std::size_t> bytes;
+    for (const Recompute one : recompute) bytes.push_back(b.arena_bytes(b.graph().outputs, one));
+    return bytes;
+  };
+  if (!request.stage) return with_compiled(request, nullptr, sizes);
+  const StageGraph own = stage_of(request);
+  return with_compiled(request, &own, sizes);
 }
 
 }  // namespace hfta::fusion::cpu

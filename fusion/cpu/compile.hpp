@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,45 +22,50 @@
 
 namespace hfta::fusion::cpu {
 
-/// `graph`: a training reading with complete arguments, whose first output is the loss, of one element; `index`: for
-/// counted randomness, each node's position in the model's graph. `n`: samples of a batch. Weights with `trained` get
-/// gradients. Throws Error{kConfig} naming an op that has no compiler and that the library cannot run either. The graph
-/// may come from anywhere, as long as its values' ids lie within it: each op's compiler checks the tensors and numbers
-/// that it is given, and no kernel is emitted that would reach beyond a buffer.
-[[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                             std::int64_t n, const TrainingOptions& options = {});
-/// CompiledGraph::arena_bytes of what compile_training() would make, by element of `recompute`, which stands in for
-/// that of `options`; compiles once for all of them.
-[[nodiscard]] std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                                       std::int64_t n, const TrainingOptions& options,
-                                                       std::span<const Recompute> recompute);
-/// The forward pass alone, of an evaluation reading.
-[[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                            std::int64_t n, const Library* library = nullptr, int threads = 1);
+/// What of a graph is compiled.
+enum class Pass {
+  kTraining,  ///< Forward and backward.
+  kForward,   ///< The forward pass alone.
+};
 
-/// One stage of a graph (stages.hpp), compiled. A whole graph is the one stage of a pipeline that has no others.
+/// One stage of a pipeline.
+struct StageOf {
+  const StageCut& cut;  ///< REQUIRES that it has a stage for every weight that is trained.
+  int number = 0;
+};
+
+/// A graph to compile, and how. Refers to what it is made of. Members that have a default need not be named.
+struct CompileRequest {
+  /// A training reading whose first output is the loss, of one element; for Pass::kForward an evaluation reading. Its
+  /// calls have complete arguments. Weights with `trained` get gradients.
+  const Graph& graph;
+  const std::vector<int>& index;  ///< For counted randomness: each node's position in the model's graph.
+  DType dtype = DType::kFloat32;  ///< Of floating-point values.
+  std::int64_t n = 1;             ///< Samples of a batch.
+  Pass pass = Pass::kTraining;
+  TrainingOptions options = {};       ///< Pass::kForward: `library` and `threads` alone are used.
+  std::optional<StageOf> stage = {};  ///< Nothing: the whole graph.
+};
+
+/// A graph, or one stage of it (stages.hpp), compiled. A whole graph is the one stage of a pipeline that has no others.
 struct CompiledStage {
   /// Its inputs are the graph's own, undefined where the stage does not read them; its outputs, too, in the last stage,
   /// and none in the others.
   CompiledGraph plan;
   // Values that travel, as in StageGraph: buffers of the plan, row-major but for `sent`.
-  std::vector<Tensor> received;  ///< Filled by the caller before the forward,
-  std::vector<Tensor> given;     ///< and before the backward (CompiledGraph::backward).
-  std::vector<Tensor> sent;      ///< There when the forward has run,
-  std::vector<Tensor> returned;  ///< and when the backward has.
+  std::vector<Tensor> received = {};  ///< Filled by the caller before the forward,
+  std::vector<Tensor> given = {};     ///< and before the backward (CompiledGraph::backward).
+  std::vector<Tensor> sent = {};      ///< There when the forward has run,
+  std::vector<Tensor> returned = {};  ///< and when the backward has.
 };
-/// compile_training() and compile_forward() of stage `number`. REQUIRES that `cut` has a stage for every weight that is
-/// trained. Throws as they do, and as Stages.
-[[nodiscard]] CompiledStage compile_training_stage(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                                   std::int64_t n, const TrainingOptions& options, const StageCut& cut,
-                                                   int number);
-/// CompiledGraph::arena_bytes of the stage's plan, by element of `recompute`, as training_arenas() gives them.
-[[nodiscard]] std::vector<std::size_t> training_stage_arenas(const Graph& graph, const std::vector<int>& index,
-                                                             DType dtype, std::int64_t n,
-                                                             const TrainingOptions& options, const StageCut& cut,
-                                                             int number, std::span<const Recompute> recompute);
-[[nodiscard]] CompiledStage compile_forward_stage(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                                  std::int64_t n, const Library* library, int threads,
-                                                  const StageCut& cut, int number);
+
+/// Throws Error{kConfig} naming an op that has no compiler and that the library cannot run either; as Stages; and for
+/// bounds of another dtype than float32. The graph may come from anywhere, as long as its values' ids lie within it:
+/// each op's compiler checks the tensors and numbers that it is given, and no kernel is emitted that would reach beyond
+/// a buffer.
+[[nodiscard]] CompiledStage compile(const CompileRequest& request);
+/// CompiledGraph::arena_bytes of what compile() would make, by element of `recompute`, which stands in for that of the
+/// request's options; compiles once for all of them. Throws as compile().
+[[nodiscard]] std::vector<std::size_t> arena_sizes(const CompileRequest& request, std::span<const Recompute> recompute);
 
 }  // namespace hfta::fusion::cpu

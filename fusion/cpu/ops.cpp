@@ -65,7 +65,7 @@ void LoweringContext::fail(const std::string& what) const {
 }
 
 Tensor LoweringContext::tensor(std::size_t i) const {
-  const auto* id = std::get_if<ValueId>(&call_.args.at(i));
+  const auto* id = argument<ValueId>(i);
   if (id == nullptr || !b.bound(*id)) fail(fmt::format("argument {} is no tensor", i));
   return b.value(*id);
 }
@@ -88,7 +88,7 @@ Tensor LoweringContext::floats_or_none(std::size_t i, const Dims& sizes) const {
 }
 
 std::vector<Tensor> LoweringContext::tensors(std::size_t i) const {
-  const auto* ids = std::get_if<std::vector<ValueId>>(&call_.args.at(i));
+  const auto* ids = argument<std::vector<ValueId>>(i);
   if (ids == nullptr) fail(fmt::format("argument {} is no list of tensors", i));
   std::vector<Tensor> out;
   for (const ValueId id : *ids) {
@@ -99,13 +99,13 @@ std::vector<Tensor> LoweringContext::tensors(std::size_t i) const {
 }
 
 bool LoweringContext::is_number(std::size_t i) const {
-  const Arg& arg = call_.args.at(i);
+  const Arg& arg = argument_at(call_, i);
   if (const auto* id = std::get_if<ValueId>(&arg)) return b.number(*id).has_value();
   return std::holds_alternative<double>(arg) || std::holds_alternative<std::int64_t>(arg);
 }
 
 Number LoweringContext::literal(std::size_t i) const {
-  const Arg& arg = call_.args.at(i);
+  const Arg& arg = argument_at(call_, i);
   if (const auto* id = std::get_if<ValueId>(&arg); id != nullptr && b.number(*id)) return *b.number(*id);
   if (const auto* integer = std::get_if<std::int64_t>(&arg)) return *integer;
   if (const auto* value = std::get_if<double>(&arg)) return *value;
@@ -122,13 +122,13 @@ std::int64_t LoweringContext::integer(std::size_t i) const {
 }
 
 bool LoweringContext::flag(std::size_t i) const {
-  const auto* flag = std::get_if<bool>(&call_.args.at(i));
+  const auto* flag = argument<bool>(i);
   if (flag == nullptr) fail(fmt::format("argument {} is neither true nor false", i));
   return *flag;
 }
 
 Dims LoweringContext::ints(std::size_t i) const {
-  const Arg& arg = call_.args.at(i);
+  const Arg& arg = argument_at(call_, i);
   if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&arg)) return *numbers;
   if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
     Dims out;
@@ -144,7 +144,7 @@ Dims LoweringContext::ints(std::size_t i) const {
 }
 
 std::optional<int> LoweringContext::hyper(std::size_t i) const {
-  const auto* ref = std::get_if<HyperRef>(&call_.args.at(i));
+  const auto* ref = argument<HyperRef>(i);
   return ref == nullptr ? std::nullopt : std::optional(ref->index);
 }
 

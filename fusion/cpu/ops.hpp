@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fusion/cpu/builder.hpp"
+#include "fusion/graph/arguments.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -28,7 +29,13 @@ class LoweringContext {
 
   [[nodiscard]] std::size_t position() const { return node_; }
   [[nodiscard]] const Node& node() const { return call_; }
-  [[nodiscard]] bool is_none(std::size_t i) const { return std::holds_alternative<std::monostate>(call_.args.at(i)); }
+  /// Argument i if it is of this kind, null if it is of another. Throws ArgumentError if the call has fewer arguments;
+  /// so do all that follow.
+  template <typename T>
+  [[nodiscard]] const T* argument(std::size_t i) const {
+    return std::get_if<T>(&argument_at(call_, i));
+  }
+  [[nodiscard]] bool is_none(std::size_t i) const { return argument<std::monostate>(i) != nullptr; }
   /// Argument i, a tensor. Fails for None, and for a number that stands for a tensor.
   [[nodiscard]] Tensor tensor(std::size_t i) const;
   /// tensor(i), or undefined if the argument is None.
@@ -52,7 +59,7 @@ class LoweringContext {
   /// A number, or the slot's own one: a function of the run.
   [[nodiscard]] std::function<double(const Run&)> slot_number(std::size_t i) const;
 
-  [[nodiscard]] ValueId output(std::size_t o = 0) const { return call_.outputs.at(o); }
+  [[nodiscard]] ValueId output(std::size_t o = 0) const { return output_at(call_, o); }
   void bind(Tensor tensor, std::size_t o = 0) const { b.bind(output(o), std::move(tensor)); }
   /// Throws CallError: this cannot be compiled.
   [[noreturn]] void fail(const std::string& what) const;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "fusion/graph/arguments.hpp"
 #include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion::cpu {
@@ -51,10 +52,10 @@ class Cutter {
  private:
   [[nodiscard]] const Shape& shape(ValueId id) const { return in_.values[static_cast<std::size_t>(id)].shape; }
   [[nodiscard]] std::int64_t channels(const Chain& chain) const {
-    return shape(in_.nodes[chain.front()].outputs.at(0)).back();
+    return shape(in_.nodes[chain.front()].outputs.front()).back();
   }
   [[nodiscard]] std::int64_t panel(std::int64_t rows, std::int64_t bytes) const {
-    return std::max(kNarrowest, kPanelBytes / (rows * bytes) / kNarrowest * kNarrowest);
+    return std::max(kNarrowest, kPanelBytes / rows / bytes / kNarrowest * kNarrowest);
   }
 
   [[nodiscard]] bool is_output(ValueId id) const {
@@ -66,8 +67,7 @@ class Cutter {
     return readers.size() == 1 && !is_output(id) ? std::optional(readers.front()) : std::nullopt;
   }
 
-  [[nodiscard]] bool is_width_of(const Arg& weight, std::int64_t wide) const {
-    const auto* id = std::get_if<ValueId>(&weight);
+  [[nodiscard]] bool is_width_of(const ValueId* id, std::int64_t wide) const {
     return id != nullptr && std::any_of(in_.weights.begin(), in_.weights.end(), [&](const Weight& w) {
              return w.value == *id && w.shape.size() == 2 && w.shape[0] == wide;
            });
@@ -76,11 +76,11 @@ class Cutter {
   // The chain that begins with a linear layer at `i`, if there is one that does not fit the cache.
   [[nodiscard]] Chain chain_from(std::size_t i) const {
     if (in_.nodes[i].op != "aten::linear") return {};
-    const ValueId y = in_.nodes[i].outputs.at(0);
-    if (shape(y).empty()) return {};
+    const ValueId y = first_output(in_.nodes[i]);
+    if (y == kNoValue || shape(y).empty()) return {};
     const std::int64_t wide = shape(y).back();
     // Sizes are the file's word for it; only those of weights are known to be so.
-    if (!is_width_of(in_.nodes[i].args.at(1), wide)) return {};
+    if (!is_width_of(argument_if<ValueId>(in_.nodes[i], 1), wide)) return {};
     const std::int64_t rows = elements_of(shape(y), n_) / std::max<std::int64_t>(wide, 1);
     const std::int64_t width =
         panel(std::max<std::int64_t>(rows, 1), size_of(in_.values[static_cast<std::size_t>(y)].dtype));
@@ -89,12 +89,12 @@ class Cutter {
     ValueId value = y;
     while (const auto next = only_reader(value)) {
       const Node& node = in_.nodes[*next];
-      const auto* first = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args[0]);
-      if (first == nullptr || *first != value) return {};
+      const auto* first = argument_if<ValueId>(node, 0);
+      if (first == nullptr || *first != value || first_output(node) == kNoValue) return {};
       chain.push_back(*next);
       if (ends(node, value)) return chain;
       if (!goes_on(node, value, wide)) return {};
-      value = node.outputs.at(0);
+      value = first_output(node);
     }
     return {};
   }
@@ -102,11 +102,11 @@ class Cutter {
   // Whether the op treats the channels, the last dimension, each by itself and keeps them there.
   [[nodiscard]] bool goes_on(const Node& node, ValueId input, std::int64_t wide) const {
     if (node.op == "aten::relu") return true;
-    const Shape& after = shape(node.outputs.at(0));
+    const Shape& after = shape(first_output(node));
     if (after.empty() || after.back() != wide) return false;
     if (node.op == "aten::batch_norm") return shape(input).size() == 2;
     if (node.op == "aten::flatten.using_ints") return true;
-    return node.op == "aten::view" || node.op == "aten::reshape" ? resized(node.args.at(1), wide, wide).has_value()
+    return node.op == "aten::view" || node.op == "aten::reshape" ? resized(argument_at(node, 1), wide, wide).has_value()
                                                                  : false;
   }
 
@@ -115,13 +115,13 @@ class Cutter {
     const auto last = static_cast<std::int64_t>(shape(input).size()) - 1;
     const auto keeps_channels = [&](std::int64_t d) { return d != last && d != -1; };
     if (node.op == "aten::max.dim") {
-      const auto* dim = std::get_if<std::int64_t>(&node.args.at(1));
+      const auto* dim = argument_if<std::int64_t>(node, 1);
       const bool positions = node.outputs.size() > 1 && node.outputs[1] != kNoValue &&
                              !readers_[static_cast<std::size_t>(node.outputs[1])].empty();
       return dim != nullptr && keeps_channels(*dim) && !positions && !is_output(node.outputs[0]);
     }
     if (node.op != "aten::amax" && node.op != "aten::mean.dim") return false;
-    const auto* dims = std::get_if<std::vector<std::int64_t>>(&node.args.at(1));
+    const auto* dims = argument_if<std::vector<std::int64_t>>(node, 1);
     return dims != nullptr && !dims->empty() && std::all_of(dims->begin(), dims->end(), keeps_channels);
   }
 
@@ -185,7 +185,7 @@ class Cutter {
         const auto rank = static_cast<std::int64_t>(shape(output).size());
         output = value_like(output, rank - 1, width);
       }
-      value = node.outputs.at(0);
+      value = node.outputs.front();
       add(std::move(node), index);
     }
     return value;
@@ -193,9 +193,9 @@ class Cutter {
 
   void add_panels(const Chain& chain) {
     const Node& last = in_.nodes[chain.back()];
-    const Shape& y = shape(in_.nodes[chain.front()].outputs.at(0));
+    const Shape& y = shape(in_.nodes[chain.front()].outputs.front());
     const std::int64_t wide = y.back(), rows = elements_of(y, n_) / wide;
-    const std::int64_t bytes = size_of(in_.values[static_cast<std::size_t>(last.outputs.at(0))].dtype);
+    const std::int64_t bytes = size_of(in_.values[static_cast<std::size_t>(last.outputs.front())].dtype);
     const std::int64_t width = panel(rows, bytes);
     std::vector<ValueId> parts;
     for (std::int64_t begin = 0; begin < wide; begin += width) {
@@ -203,8 +203,8 @@ class Cutter {
     }
     Node joined = last;
     joined.op = "aten::cat";
-    joined.args = {parts, static_cast<std::int64_t>(shape(last.outputs.at(0)).size()) - 1};
-    joined.outputs = {last.outputs.at(0)};
+    joined.args = {parts, static_cast<std::int64_t>(shape(last.outputs.front()).size()) - 1};
+    joined.outputs = {last.outputs.front()};
     add(std::move(joined), index_[chain.back()]);
   }
 

@@ -42,7 +42,7 @@ class PartMaker {
     Node node = with_literals(site);
     const bool of_others = overwrites(node.op) && !seen_later(b_.graph(), position) && !made_within(site, nodes);
     for (Arg& arg : node.args) for_each_value(arg, [&](ValueId& id) { id = mapped(id); });
-    if (of_others) node.args[0] = copied(std::get<ValueId>(node.args[0]), node);
+    if (of_others) node.args[0] = copied(argument_as<ValueId>(node, 0), node);
     for (ValueId& id : node.outputs) {
       if (id == kNoValue) continue;
       if (b_.graph().values[static_cast<std::size_t>(id)].number) site.fail("it gives a number of the data");
@@ -60,7 +60,7 @@ class PartMaker {
  private:
   // Whether the memory that the call writes was made by one of the part's own calls.
   [[nodiscard]] bool made_within(const LoweringContext& site, const std::vector<std::size_t>& nodes) const {
-    const auto* to = std::get_if<ValueId>(&site.node().args.at(0));
+    const auto* to = site.argument<ValueId>(0);
     if (to == nullptr) return false;
     const std::set<ValueId> shared = sharing_memory(b_.graph(), *to, site.position());
     return std::none_of(shared.begin(), shared.end(), [&](ValueId id) {

@@ -1,6 +1,7 @@
 #include "fusion/eager/batching_rule.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <unordered_map>
 
@@ -18,14 +19,17 @@ at::Tensor OpCall::with_slots(ValueId id) const {
 }
 
 at::Tensor OpCall::tensor(std::size_t i) const {
-  return is_none(i) ? at::Tensor() : with_slots(std::get<ValueId>(arg(i)));
+  return is_none(i) ? at::Tensor() : with_slots(argument_as<ValueId>(node_, i));
 }
 
 std::vector<at::Tensor> OpCall::tensors(std::size_t i) const {
   std::vector<at::Tensor> out;
   const auto* ids = std::get_if<std::vector<ValueId>>(&arg(i));
   if (ids == nullptr) return out;  // an empty list of whatever kind
-  for (const ValueId id : *ids) out.push_back(with_slots(id));
+  for (const ValueId id : *ids) {
+    if (id == kNoValue) throw ArgumentError(node_, fmt::format("argument {}: found None in a list of tensors", i));
+    out.push_back(with_slots(id));
+  }
   return out;
 }
 
@@ -35,17 +39,17 @@ bool OpCall::shared(std::size_t i) const {
 }
 
 at::Tensor OpCall::shared_tensor(std::size_t i) const {
-  return is_none(i) ? at::Tensor() : values_[static_cast<std::size_t>(std::get<ValueId>(arg(i)))].toTensor();
+  return is_none(i) ? at::Tensor() : values_[static_cast<std::size_t>(argument_as<ValueId>(node_, i))].toTensor();
 }
 
 std::vector<std::int64_t> OpCall::ints(std::size_t i) const {
   if (const auto* sizes = std::get_if<std::vector<Size>>(&arg(i))) return resolve(*sizes, values_);
-  return std::get<std::vector<std::int64_t>>(arg(i));
+  return argument_as<std::vector<std::int64_t>>(node_, i);
 }
 
 std::int64_t OpCall::integer(std::size_t i) const {
   if (const auto* id = std::get_if<ValueId>(&arg(i))) return values_[static_cast<std::size_t>(*id)].toInt();
-  return std::get<std::int64_t>(arg(i));
+  return argument_as<std::int64_t>(node_, i);
 }
 
 double OpCall::number(std::size_t i) const {
@@ -54,7 +58,7 @@ double OpCall::number(std::size_t i) const {
     return value.isInt() ? static_cast<double>(value.toInt()) : value.toDouble();
   }
   if (const auto* whole = std::get_if<std::int64_t>(&arg(i))) return static_cast<double>(*whole);
-  return std::get<double>(arg(i));
+  return argument_as<double>(node_, i);
 }
 
 std::optional<std::string_view> OpCall::word(std::size_t i) const {

@@ -17,6 +17,7 @@
 #include "fusion/eager/boxed.hpp"
 #include "fusion/eager/run_numbers.hpp"
 #include "fusion/graph.hpp"
+#include "fusion/graph/arguments.hpp"
 
 namespace hfta::fusion {
 
@@ -30,7 +31,8 @@ struct RunContext {
   [[nodiscard]] std::size_t members() const { return static_cast<std::size_t>(slots > 0 ? slots : 1); }
 };
 
-/// A node with its arguments at hand; they are complete and stand as the op's schema has them.
+/// A node with its arguments at hand; they are complete and stand as the op's schema has them. All that read argument i
+/// throw ArgumentError if the call has fewer arguments, and if it is of none of the kinds that they read.
 class OpCall {
  public:
   /// `slotwise`: by ValueId, whether the value has a slot dimension where slots() is not 0.
@@ -56,14 +58,14 @@ class OpCall {
   [[nodiscard]] std::vector<std::int64_t> ints(std::size_t i) const;
   [[nodiscard]] std::int64_t integer(std::size_t i) const;
   [[nodiscard]] double number(std::size_t i) const;
-  [[nodiscard]] bool flag(std::size_t i) const { return std::get<bool>(arg(i)); }
+  [[nodiscard]] bool flag(std::size_t i) const { return argument_as<bool>(node_, i); }
   [[nodiscard]] std::optional<std::string_view> word(std::size_t i) const;
   [[nodiscard]] std::optional<at::ScalarType> dtype(std::size_t i) const;
   /// Argument i of every slot, whether it is one literal for all or a per-slot hyperparameter.
   [[nodiscard]] SlotNumbers per_slot(std::size_t i) const;
 
  private:
-  [[nodiscard]] const Arg& arg(std::size_t i) const { return node_.args.at(i); }
+  [[nodiscard]] const Arg& arg(std::size_t i) const { return argument_at(node_, i); }
   [[nodiscard]] at::Tensor with_slots(ValueId id) const;
 
   const Node& node_;
@@ -82,6 +84,11 @@ struct Candidate {
   bool relu = false;       ///< run() does the relu, too, that alone reads the op's result (OpCall::relu).
   bool late_relu = false;  ///< run() does, behind the op, the relu in front of it that it alone reads (OpCall::relu).
 };
+
+/// Whether the candidate is for the node.
+[[nodiscard]] inline bool supports(const Candidate& candidate, const Node& node) {
+  return candidate.supports == nullptr || candidate.supports(node);
+}
 
 /// The way that calls the op itself, slot by slot.
 [[nodiscard]] inline Candidate by_slot() { return {"per_slot", nullptr, nullptr}; }

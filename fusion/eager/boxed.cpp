@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "fusion/eager/autocast.hpp"
+#include "fusion/graph/arguments.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
@@ -141,12 +142,15 @@ BoxedOp::BoxedOp(const Node& node, const at::Device& device)
   const std::vector<c10::Argument>& schema = op_.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
     const c10::TypePtr type = bare(schema[i].real_type());
-    const Arg& arg = node.args.at(i);
+    const Arg& arg = argument_at(node, i);
     literals_.emplace_back();
     if (const auto* value = std::get_if<ValueId>(&arg)) {
       values_.push_back({i, *value, type->kind() == TypeKind::TensorType});
     } else if (const auto* list = std::get_if<std::vector<ValueId>>(&arg)) {
       if (is_list_of(type, TypeKind::TensorType)) {
+        if (std::find(list->begin(), list->end(), kNoValue) != list->end()) {
+          fail_at(node, fmt::format("{}: found None in a list of tensors", schema[i].name()));
+        }
         tensors_.emplace_back(i, *list);
       } else if (is_optional_tensor_list(type)) {
         optional_tensors_.emplace_back(i, *list);

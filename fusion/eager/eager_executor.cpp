@@ -79,9 +79,9 @@ void EagerExecutor::run_ops(int chunk, const std::function<void()>& work) const 
   graphs->run(work);
 }
 
-void EagerExecutor::prepare(Samples& samples, bool training) {
+void EagerExecutor::prepare(Samples& samples, SampleUse use) {
   if (samples.shared != nullptr) return;
-  threads_->run_alone([&] { run_ops(0, [&] { samples.shared = share(samples, training); }); });
+  threads_->run_alone([&] { run_ops(0, [&] { samples.shared = share(samples, use == SampleUse::kTraining); }); });
 }
 
 std::vector<at::Tensor> EagerExecutor::run(int chunk, const Program& program, std::span<const ValueEnv* const> shared,

@@ -29,7 +29,7 @@ class EagerExecutor final : public Executor {
   [[nodiscard]] std::vector<at::Tensor> predict(int chunk, const Samples& samples,
                                                 std::span<const SlotRun> slots) override;
   [[nodiscard]] bool shares_layers() const override { return trainer_.shares_layers(); }
-  void prepare(Samples& samples, bool training) override;
+  void prepare(Samples& samples, SampleUse use) override;
   [[nodiscard]] std::int64_t shared_runs() const override { return shared_runs_; }
   void keep_gradients(bool keep) override { keep_gradients_ = keep; }
   [[nodiscard]] Gradients gradients(int chunk) const override;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "fusion/graph/arguments.hpp"
 #include "fusion/graph/numbers.hpp"
 #include "fusion/passes/schema.hpp"
 
@@ -24,11 +25,11 @@ IValue argument(const Arg& arg, std::span<const IValue> values) {
 std::optional<IValue> of_tensor(const std::string& name, const Node& node, std::span<const IValue> values,
                                 const std::vector<bool>& slotwise) {
   if (name != "size" && name != "numel" && name != "stride") return std::nullopt;
-  const ValueId id = std::get<ValueId>(node.args.at(0));
+  const ValueId id = argument_as<ValueId>(node, 0);
   at::Tensor tensor = values[static_cast<std::size_t>(id)].toTensor();
   if (!slotwise.empty() && slotwise[static_cast<std::size_t>(id)]) tensor = tensor.select(0, 0);
   if (name == "numel") return tensor.numel();
-  const std::int64_t dim = argument(node.args.at(1), values).toInt();
+  const std::int64_t dim = argument(argument_at(node, 1), values).toInt();
   return name == "size" ? tensor.size(dim) : tensor.stride(dim);
 }
 

@@ -6,17 +6,15 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "fusion/eager/batched.hpp"
 #include "fusion/eager/batching_rule.hpp"
 #include "fusion/eager/boxed.hpp"
+#include "fusion/eager/program_plan.hpp"
 #include "fusion/lowering.hpp"
-#include "fusion/passes/sharing.hpp"
 #include "fusion/passes/specialize.hpp"
 #include "fusion/recipe.hpp"
 
@@ -50,44 +48,16 @@ class Program {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
 
  private:
-  struct Instruction {
-    std::size_t node = 0;
-    bool number = false;
-    bool own = false;     ///< Its outputs differ between slots.
-    bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
-    bool relu = false;    ///< Does the relu beside it, too, where slots run together.
-    bool passed = false;  ///< It is a relu that another instruction does.
-    const BatchingRule* rule = nullptr;
-    const Candidate* candidate = nullptr;
-    std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;  ///< BatchingRule::per_slot, if it has to.
-    std::optional<BoxedOp> alone, aligned;
-    std::optional<BatchedOp> batched;
-    std::vector<ValueId> dead;  ///< Values that nothing reads after this instruction.
-  };
-
-  [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;
-  void choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const;
-  [[nodiscard]] std::vector<int> readers() const;  ///< How many calls and outputs read each value.
-  void join_relus(const std::vector<int>& reads);
-  void delay_relus(const std::vector<int>& reads);
-  void find_lifetimes();
   void execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const;
   [[nodiscard]] ValueEnv outputs_of(const Instruction& instruction, const ValueEnv& values,
                                     const RunContext& context) const;
   [[nodiscard]] ValueEnv aligned(const Instruction& instruction, const ValueEnv& values, int slots) const;
   [[nodiscard]] ValueEnv joined(std::span<const ValueEnv* const> shared, int slots) const;
-  [[nodiscard]] bool is_own(ValueId id) const { return own_[static_cast<std::size_t>(id)]; }
 
-  Graph graph_;
-  std::vector<int> index_;
+  ProgramPlan plan_;
   at::Device device_;
   Precision precision_;
   bool channels_last_;
-  std::vector<bool> owned_;
-  Sharing sharing_;
-  std::vector<bool> own_;  ///< By value: has a slot dimension where the second part runs wide.
-  std::vector<Instruction> first_, second_;
-  std::vector<ValueId> handed_over_;  ///< Values of the first part that the second reads.
 };
 
 /// Families with more than one candidate that nodes of this graph can choose from, with the candidates that every

@@ -86,8 +86,8 @@ class Executor {
 
   /// Whether prepare() saves work: layers that all slots share.
   [[nodiscard]] virtual bool shares_layers() const { return false; }
-  /// Runs the shared layers on the samples, on all threads. `training`: for step(); else for predict().
-  virtual void prepare(Samples& /*samples*/, bool /*training*/) {}
+  /// Runs the shared layers on the samples, on all threads.
+  virtual void prepare(Samples& /*samples*/, SampleUse /*use*/) {}
   /// How often the shared layers were computed for training.
   [[nodiscard]] virtual std::int64_t shared_runs() const { return 0; }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "fusion/graph/sizes.hpp"
+
 namespace hfta::fusion {
 namespace {
 
@@ -13,7 +15,9 @@ std::int64_t bytes_of_outputs(const WayQuestion& question, const Node& node) {
   for (const ValueId id : node.outputs) {
     if (id == kNoValue) continue;
     const Value& value = question.graph.values[static_cast<std::size_t>(id)];
-    if (!value.number) bytes += 2 * size_of(value.dtype) * elements_of(value.shape, question.recipe.batch_size);
+    if (value.number) continue;
+    const std::int64_t once = bytes_of(value.shape, value.dtype, question.recipe.batch_size);
+    bytes = sum_of_sizes(bytes, sum_of_sizes(once, once));
   }
   return bytes;
 }
@@ -33,14 +37,15 @@ Lowering in_groups_of(int chunk, const WayQuestion& question) {
 
 std::int64_t bytes_of_values(const WayQuestion& question) {
   std::int64_t bytes = 0;
-  for (const Node& node : question.graph.nodes) bytes += bytes_of_outputs(question, node);
+  for (const Node& node : question.graph.nodes) bytes = sum_of_sizes(bytes, bytes_of_outputs(question, node));
   return bytes;
 }
 
 std::int64_t bytes_of_values(const WayQuestion& question, std::span<const std::string> ops) {
   std::int64_t bytes = 0;
   for (const Node& node : question.graph.nodes) {
-    if (std::find(ops.begin(), ops.end(), node.op) != ops.end()) bytes += bytes_of_outputs(question, node);
+    const bool one = std::find(ops.begin(), ops.end(), node.op) != ops.end();
+    if (one) bytes = sum_of_sizes(bytes, bytes_of_outputs(question, node));
   }
   return bytes;
 }
@@ -53,7 +58,7 @@ std::string why_not_keep(const WayQuestion& question) {
 std::int64_t bytes_of_gradients(const Graph& graph) {
   std::int64_t bytes = 0;
   for (const Weight& weight : graph.weights) {
-    if (weight.trained) bytes += size_of(weight.dtype) * elements_of(weight.shape, 1);
+    if (weight.trained) bytes = sum_of_sizes(bytes, bytes_of(weight.shape, weight.dtype, 1));
   }
   return bytes;
 }

@@ -19,7 +19,8 @@ namespace hfta::fusion {
 /// The lowering in groups of `chunk` slots, dealt to as many threads as the question allows.
 [[nodiscard]] Lowering in_groups_of(int chunk, const WayQuestion& question);
 
-/// Bytes of a batch's values where none is reused: each node's output, once forward and once backward.
+/// Bytes of a batch's values where none is reused: each node's output, once forward and once backward. These three
+/// throw Error{kConfig} where 64 bits do not hold them.
 [[nodiscard]] std::int64_t bytes_of_values(const WayQuestion& question);
 /// Bytes of the values of the nodes whose op is one of these.
 [[nodiscard]] std::int64_t bytes_of_values(const WayQuestion& question, std::span<const std::string> ops);

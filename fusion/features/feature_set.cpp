@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
 
+#include "base/checked.hpp"
 #include "fusion/features/feature_model.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
@@ -17,7 +19,9 @@ std::int64_t blocks_of(std::int64_t samples, std::int64_t block) { return (sampl
 
 }  // namespace
 
-std::int64_t kept_bytes(const SplitModel& split, std::int64_t samples) { return samples * split.bytes_per_sample; }
+std::int64_t kept_bytes(const SplitModel& split, std::int64_t samples) {
+  return checked_mul(samples, split.bytes_per_sample).value_or(std::numeric_limits<std::int64_t>::max());
+}
 
 class FeatureSet::Impl {
  public:

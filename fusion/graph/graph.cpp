@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <type_traits>
 
+#include "base/checked.hpp"
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "fusion/graph/condition.hpp"
+#include "fusion/graph/sizes.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -138,15 +143,44 @@ std::int64_t size_of(DType dtype) {
 std::string to_text(const Shape& shape) {
   std::vector<std::string> sizes;
   for (const std::int64_t size : shape) {
-    sizes.push_back(size == kBatch ? "N" : size < 0 ? fmt::format("{}N", -size) : std::to_string(size));
+    sizes.push_back(size == kBatch ? "N"
+                    : size < 0     ? fmt::format("{}N", 0 - static_cast<std::uint64_t>(size))
+                                   : std::to_string(size));
   }
   return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
 std::int64_t elements_of(const Shape& shape, std::int64_t n) {
-  std::int64_t elements = 1;
-  for (const std::int64_t size : shape) elements *= size < 0 ? -size * n : size;
+  if (const std::optional<std::int64_t> elements = checked_elements(shape, n)) return *elements;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("model: found a tensor {} for a batch of {}, beyond any machine", to_text(shape), n));
+}
+
+std::int64_t bytes_of(const Shape& shape, DType dtype, std::int64_t n) {
+  if (const std::optional<std::int64_t> bytes = checked_bytes(shape, dtype, n)) return *bytes;
+  throw Error(ErrorKind::kConfig, fmt::format("model: found a tensor {} {} for a batch of {}, beyond any machine",
+                                              name_of(dtype), to_text(shape), n));
+}
+
+std::optional<std::int64_t> checked_elements(const Shape& shape, std::int64_t n) {
+  std::optional<std::int64_t> elements = 1;
+  for (const std::int64_t size : shape) {
+    const std::optional<std::int64_t> of_batch = size < 0 ? checked_sub(0, size) : std::nullopt;
+    const std::optional<std::int64_t> all = size >= 0 ? size : of_batch ? checked_mul(*of_batch, n) : std::nullopt;
+    elements = all ? checked_mul(*elements, *all) : std::nullopt;
+    if (!elements) return std::nullopt;
+  }
   return elements;
+}
+
+std::optional<std::int64_t> checked_bytes(const Shape& shape, DType dtype, std::int64_t n) {
+  const std::optional<std::int64_t> elements = checked_elements(shape, n);
+  return elements ? checked_mul(*elements, size_of(dtype)) : std::nullopt;
+}
+
+std::int64_t sum_of_sizes(std::int64_t a, std::int64_t b) {
+  if (const std::optional<std::int64_t> sum = checked_add(a, b)) return *sum;
+  throw Error(ErrorKind::kConfig, "model: found tensors that are together beyond any machine");
 }
 
 std::string BatchLimits::broken_by(std::int64_t n) const {
@@ -181,7 +215,7 @@ std::int64_t Graph::parameter_count() const {
       const double used = hypers[static_cast<std::size_t>(padding->used.index)].value;
       shape[padding->dim] = static_cast<std::int64_t>(used);
     }
-    total += elements_of(shape, 1);
+    total = sum_of_sizes(total, elements_of(shape, 1));
   }
   return total;
 }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "fusion/graph/place.hpp"
+#include "fusion/graph/sizes.hpp"
 #include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion {
@@ -74,14 +76,17 @@ class Verifier {
     if (weight.pairs && (!is_floating(weight.dtype) || weight.shape.empty() || weight.shape.back() != 2)) {
       differs(text(weight.shape, weight.dtype), "pairs of real numbers");
     }
+    if (!checked_bytes(weight.shape, weight.dtype, 1))
+      differs(text(weight.shape, weight.dtype), "what a machine can hold");
     check_padding(weight);
     if (weight.stored == nullptr) return;
     const auto bytes = static_cast<std::int64_t>(weight.stored->bytes.size());
-    const std::int64_t wanted = elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype);
     if (weight.stored->shape != weight.model_shape() || is_complex(weight.stored->dtype) != weight.pairs) {
       differs(text(weight.stored->shape, weight.stored->dtype), text(weight.shape, weight.dtype));
     }
-    if (bytes != wanted) differs(fmt::format("{} bytes", bytes), fmt::format("{}", wanted));
+    const std::optional<std::int64_t> wanted = checked_bytes(weight.model_shape(), weight.stored->dtype, 1);
+    if (!wanted) differs(text(weight.stored->shape, weight.stored->dtype), "what a machine can hold");
+    if (bytes != *wanted) differs(fmt::format("{} bytes", bytes), fmt::format("{}", *wanted));
   }
 
   void check_padding(const Weight& weight) const {

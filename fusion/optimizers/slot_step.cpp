@@ -27,11 +27,11 @@ inline __attribute__((always_inline)) void update(const SlotRow<T>& row,
 }
 
 template <typename T>
-double factor_for(std::span<const SlotRow<T>> rows, double clip_norm) {
-  if (clip_norm < 0) return 1;
+double factor_for(std::span<const SlotRow<T>> rows, std::optional<double> clip_norm) {
+  if (!clip_norm || *clip_norm < 0) return 1;
   double total = 0;
   for (const SlotRow<T>& row : rows) total += squares_of(std::span<const T>(row.gradient, row.n));
-  return clip_factor(clip_norm, total);
+  return clip_factor(*clip_norm, total);
 }
 
 template <typename Rule, typename T>
@@ -87,7 +87,7 @@ void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<c
                std::optional<double> factor) {
   with_rule(kind, [&](auto rule) {
     using Rule = decltype(rule);
-    const T scale = static_cast<T>(factor ? *factor : factor_for(rows, slot.front().clip_norm.value_or(-1)));
+    const T scale = static_cast<T>(factor ? *factor : factor_for(rows, slot.front().clip_norm));
     for (std::size_t g = 0; g < slot.size(); ++g) {
       const auto numbers = numbers_of<Rule, T>(slot[g]);
       share_elements(team, rows, g, [&](const SlotRow<T>& part) { step_row<Rule>(part, numbers, scale); });
@@ -97,11 +97,11 @@ void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<c
 }
 
 template <typename T>
-void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const void* numbers, double clip_norm) {
-  with_rule(kind, [&](auto rule) {
+void step_rows(std::span<const SlotRow<T>> rows, const NumbersView<T>& numbers, std::optional<double> clip_norm) {
+  with_rule(numbers.kind(), [&](auto rule) {
     using Rule = decltype(rule);
     const T scale = static_cast<T>(factor_for(rows, clip_norm));
-    const auto* const of_group = static_cast<const typename Rule::template Numbers<T>*>(numbers);
+    const auto of_group = numbers.template of<Rule>();
     for (const SlotRow<T>& row : rows) step_row<Rule>(row, of_group[row.group], scale);
   });
 }
@@ -129,11 +129,13 @@ void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<double>>
                 std::optional<double> factor) {
   step_rows(kind, rows, slot, team, factor);
 }
-void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const void* numbers, double clip_norm) {
-  step_rows(kind, rows, numbers, clip_norm);
+void step_slot(std::span<const SlotRow<float>> rows, const NumbersView<float>& numbers,
+               std::optional<double> clip_norm) {
+  step_rows(rows, numbers, clip_norm);
 }
-void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const void* numbers, double clip_norm) {
-  step_rows(kind, rows, numbers, clip_norm);
+void step_slot(std::span<const SlotRow<double>> rows, const NumbersView<double>& numbers,
+               std::optional<double> clip_norm) {
+  step_rows(rows, numbers, clip_norm);
 }
 
 }  // namespace hfta::fusion

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "fusion/optimizers/rules.hpp"
@@ -37,8 +38,31 @@ struct SlotRow {
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot);
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot);
 
-/// step_slot() with numbers at hand: a Numbers<T> of the kind's rule for each group. `clip_norm`: negative for none.
-void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const void* numbers, double clip_norm);
-void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const void* numbers, double clip_norm);
+/// One slot's numbers for a step, computed beforehand, as they lie in memory: for each group a Numbers<T> of the kind's
+/// rule.
+template <typename T>
+class NumbersView {
+ public:
+  /// `bytes`: of these numbers, aligned as they want it; they have to outlive the view.
+  NumbersView(OptimizerKind kind, std::span<const std::byte> bytes) : kind_(kind), bytes_(bytes) {}
+
+  [[nodiscard]] OptimizerKind kind() const { return kind_; }
+  /// By group. REQUIRES that Rule is the kind's rule.
+  template <typename Rule>
+  [[nodiscard]] std::span<const typename Rule::template Numbers<T>> of() const {
+    using Numbers = typename Rule::template Numbers<T>;
+    return {reinterpret_cast<const Numbers*>(bytes_.data()), bytes_.size() / sizeof(Numbers)};
+  }
+
+ private:
+  OptimizerKind kind_;
+  std::span<const std::byte> bytes_;
+};
+
+/// step_slot() with numbers at hand. `clip_norm`: as SlotStep's.
+void step_slot(std::span<const SlotRow<float>> rows, const NumbersView<float>& numbers,
+               std::optional<double> clip_norm);
+void step_slot(std::span<const SlotRow<double>> rows, const NumbersView<double>& numbers,
+               std::optional<double> clip_norm);
 
 }  // namespace hfta::fusion

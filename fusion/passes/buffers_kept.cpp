@@ -11,7 +11,7 @@ SpecializedGraph with_buffers_kept(SpecializedGraph reading) {
   for (std::size_t i = 0; i < out.count(); ++i) {
     Node node = out.take(i);
     if (writes_in_place(node) && weights.any(written_by(node))) {
-      out.stand_for(node, node.args.at(0));
+      out.stand_for(node, argument_at(node, 0));
     } else {
       out.add(std::move(node), i);
     }

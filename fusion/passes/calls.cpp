@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "fusion/graph/arguments.hpp"
 #include "fusion/passes/schema.hpp"
 
 namespace hfta::fusion {
@@ -94,8 +95,9 @@ void Substitution::add(Node node, std::size_t i) {
 }
 
 void Substitution::stand_for(const Node& node, const Arg& value) {
+  const ValueId stands = argument_as<ValueId>(node, value, "that stands for its result");
   for (const ValueId id : node.outputs) {
-    if (id != kNoValue) stands_for_[static_cast<std::size_t>(id)] = std::get<ValueId>(value);
+    if (id != kNoValue) stands_for_[static_cast<std::size_t>(id)] = stands;
   }
 }
 

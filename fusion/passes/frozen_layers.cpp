@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "fusion/graph/uses.hpp"
@@ -12,9 +13,12 @@
 namespace hfta::fusion {
 namespace {
 
-std::int64_t elements(const Value& value) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : value.shape) count *= size < 0 ? -size : size;
+// A size of one sample, or of a weight. Costs are estimates: doubles hold those of any file's sizes.
+double real(std::int64_t size) { return std::abs(static_cast<double>(size)); }
+
+double elements(const Value& value) {
+  double count = 1;
+  for (const std::int64_t size : value.shape) count *= real(size);
   return count;
 }
 
@@ -154,32 +158,31 @@ std::vector<bool> frozen_weights(const Graph& graph) {
   return frozen;
 }
 
-std::int64_t multiplies_of(const Node& node, const Graph& graph) {
+double multiplies_of(const Node& node, const Graph& graph) {
   if (is_number_op(node.op) || node.outputs.empty() || node.outputs[0] == kNoValue) return 0;
   const OpClass kind = traits_of(node).kind;
-  const std::int64_t out = elements(graph.values[static_cast<std::size_t>(node.outputs[0])]);
+  const double out = elements(graph.values[static_cast<std::size_t>(node.outputs[0])]);
   if (kind == OpClass::kAttention) {
     const Value* key = value_of(node, graph, {"key"});
-    return key == nullptr || key->shape.size() < 2 ? 0 : 2 * out * std::abs(key->shape[key->shape.size() - 2]);
+    return key == nullptr || key->shape.size() < 2 ? 0 : 2 * out * real(key->shape[key->shape.size() - 2]);
   }
   if (kind == OpClass::kConvolution) {
     const Value* weight = value_of(node, graph, {"weight"});
-    return weight == nullptr || weight->shape.empty()
-               ? 0
-               : out * elements(*weight) / std::max<std::int64_t>(1, weight->shape[0]);
+    return weight == nullptr || weight->shape.empty() ? 0
+                                                      : out * elements(*weight) / std::max(1.0, real(weight->shape[0]));
   }
   if (kind == OpClass::kRecurrent) {
-    std::int64_t weights = 0;  // each number of them meets every step
+    double weights = 0;  // each number of them meets every step
     for (const ValueId id : inputs_of(node)) {
       const Value& value = graph.values[static_cast<std::size_t>(id)];
       if (!value.number && value.shape.size() == 2 && !sample_dim(value)) weights += elements(value);
     }
     const Shape& shape = graph.values[static_cast<std::size_t>(node.outputs[0])].shape;
-    return shape.empty() ? 0 : weights * (out / std::max<std::int64_t>(1, std::abs(shape.back())));
+    return shape.empty() ? 0 : weights * (out / std::max(1.0, real(shape.back())));
   }
   if (kind != OpClass::kProduct) return 0;
   const Value* left = value_of(node, graph, {"input", "mat1", "batch1", "self"});
-  return left == nullptr || left->shape.empty() ? 0 : out * std::abs(left->shape.back());
+  return left == nullptr || left->shape.empty() ? 0 : out * real(left->shape.back());
 }
 
 std::string what_prevents_sharing(const Graph& graph, const std::vector<bool>& frozen,

@@ -14,7 +14,7 @@ namespace hfta::fusion {
 [[nodiscard]] std::vector<bool> frozen_weights(const Graph& graph);
 
 /// Multiplications of one sample, about: of products, convolutions, attention and recurrent layers; other calls: 0.
-[[nodiscard]] std::int64_t multiplies_of(const Node& node, const Graph& graph);
+[[nodiscard]] double multiplies_of(const Node& node, const Graph& graph);
 
 /// Why layers that data and frozen weights alone reach do not depend on one sample alone, naming the first call that is
 /// to blame, and what to write instead; "": all of them do. `depends_on`: dependence_of(graph, frozen).

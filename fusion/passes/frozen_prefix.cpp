@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "fusion/graph/sizes.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/passes/frozen_layers.hpp"
 #include "fusion/passes/out_of_place.hpp"
@@ -19,7 +20,7 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr std::int64_t kMultipliesPerByte = 16;
+constexpr double kMultipliesPerByte = 16;
 constexpr std::int64_t kLargestBlock = 8;
 
 Graph complete(const Graph& model) {
@@ -59,7 +60,7 @@ bool can_be_kept(const Value& value) {
   return (whole || number) && sample_dim(value) == SampleDim{};
 }
 
-std::int64_t bytes_per_sample(const Value& value) { return elements_of(value.shape, 1) * size_of(value.dtype); }
+std::int64_t bytes_per_sample(const Value& value) { return bytes_of(value.shape, value.dtype, 1); }
 
 class Splitter {
  public:
@@ -86,9 +87,12 @@ class Splitter {
     auto split = std::make_shared<SplitModel>();
     split->block = *block;
     add_prefix(features, *split);
-    for (const ValueId id : features) split->bytes_per_sample += bytes_per_sample(value(id));
+    for (const ValueId id : features) {
+      split->bytes_per_sample = sum_of_sizes(split->bytes_per_sample, bytes_per_sample(value(id)));
+    }
     for (const Node& node : split->prefix.nodes) split->multiplies_per_sample += multiplies_of(node, split->prefix);
-    if (split->multiplies_per_sample / kMultipliesPerByte < split->bytes_per_sample) return nullptr;
+    if (split->multiplies_per_sample / kMultipliesPerByte < static_cast<double>(split->bytes_per_sample))
+      return nullptr;
     add_rest(features, *split);
     return split;
   }

@@ -28,9 +28,7 @@ bool keeps_statistics(const Node& node) {
   return !op.statistics.mean.empty() && op.evaluation == Evaluation::kFlagOff;
 }
 
-const ValueId* value_at(const Node& node, std::size_t arg) {
-  return arg < node.args.size() ? std::get_if<ValueId>(&node.args[arg]) : nullptr;
-}
+const ValueId* value_at(const Node& node, std::size_t arg) { return argument_if<ValueId>(node, arg); }
 
 /// Finds calls that write weights, and the weights that they write.
 class Writes {
@@ -106,7 +104,7 @@ class Writes {
   [[nodiscard]] bool adds_one(const Node& node, ValueId set) const {
     const ValueId *self = value_at(node, 0), *from = value_at(node, 1);
     if (self == nullptr || aliases_.set_of(*self) != set) return false;
-    if (is_call_of(node, "add")) return node.args[1] == Arg(std::int64_t{1});
+    if (is_call_of(node, "add")) return argument_at(node, 1) == Arg(std::int64_t{1});
     const std::size_t maker =
         is_call_of(node, "copy") && from != nullptr ? makers_[static_cast<std::size_t>(*from)] : kNobody;
     return maker != kNobody && is_call_of(graph_.nodes[maker], "add") && adds_one(graph_.nodes[maker], set);

@@ -87,7 +87,7 @@ class Proof {
     if (any_of_batch(node)) return DependsOn::kMore;
     const bool looks = node.op == "number::size" || node.op == "number::numel" || node.op == "number::stride";
     if (!looks) return any_count(node) ? DependsOn::kPlaces : DependsOn::kNothing;
-    const Value& tensor = value(std::get<ValueId>(node.args.at(0)));
+    const Value& tensor = value(argument_as<ValueId>(node, 0));
     if (!depends_on_size(tensor)) return DependsOn::kNothing;
     const auto* dim = node.args.size() > 1 ? std::get_if<std::int64_t>(&node.args[1]) : nullptr;
     const auto rank = static_cast<std::int64_t>(tensor.shape.size());

@@ -124,7 +124,7 @@ const Arg* find_argument(const Node& node, std::string_view name) {
   if (name.empty() || is_number_op(node.op)) return nullptr;
   const c10::OperatorHandle op = find_op(node);
   const std::optional<int> position = op.schema().argumentIndexWithName(name);
-  return position ? &node.args.at(static_cast<std::size_t>(*position)) : nullptr;
+  return position ? &argument_at(node, static_cast<std::size_t>(*position)) : nullptr;
 }
 
 Arg* find_argument(Node& node, std::string_view name) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fusion/graph/arguments.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
@@ -36,6 +37,11 @@ namespace hfta::fusion {
 /// The argument that find_argument() finds. Throws Error{kConfig} naming the node if its op has none.
 [[nodiscard]] const Arg& argument_of(const Node& node, std::string_view name);
 [[nodiscard]] Arg& argument_of(Node& node, std::string_view name);
+/// The same of this kind. Throws ArgumentError if it is of another.
+template <typename T>
+[[nodiscard]] const T& argument_of(const Node& node, std::string_view name) {
+  return argument_as<T>(node, argument_of(node, name), name);
+}
 
 /// Whether the call takes statistics over the batch and updates running statistics in its arguments; its result does
 /// not depend on the running ones.

@@ -26,8 +26,8 @@ class SharedStatistics {
   }
 
  private:
-  [[nodiscard]] const Value& value(const Arg& arg) const {
-    return out_.graph.values[static_cast<std::size_t>(std::get<ValueId>(arg))];
+  [[nodiscard]] const Value& value(const Node& node, std::string_view argument) const {
+    return out_.graph.values[static_cast<std::size_t>(argument_of<ValueId>(node, argument))];
   }
 
   ValueId new_value(std::string name, const Shape& shape, DType dtype) {
@@ -54,10 +54,11 @@ class SharedStatistics {
     argument_of(normalised, statistics.mean) = argument_of(normalised, statistics.variance) = {};
     add(std::move(normalised), index);
     const Arg &x = argument_of(node, "input"), &running_mean = argument_of(node, statistics.mean);
-    const Shape sizes = value(x).shape;
+    const Shape sizes = value(node, "input").shape;
     std::vector<std::int64_t> dims = {0};
     for (std::size_t d = 2; d < sizes.size(); ++d) dims.push_back(static_cast<std::int64_t>(d));
-    const auto [shape, dtype] = std::pair{value(running_mean).shape, value(running_mean).dtype};
+    const Value& running = value(node, statistics.mean);
+    const auto [shape, dtype] = std::pair{running.shape, running.dtype};
     // Statistics are taken in the running ones' type, as batch_norm does: x may come in a lower precision.
     const ValueId exact = new_value(node.path + ".exact", sizes, dtype);
     add(call::to_dtype(node, x, dtype), {exact}, index);

@@ -56,13 +56,17 @@ class Splitter {
   // How many dimensions before the end of the input the channels are that the node sums over; 0: it is no such product.
   // They are dimension 1 of its weight.
   [[nodiscard]] std::size_t channels_from_end(const Node& node) const {
-    if (is_call_of(node, "linear")) return 1;
+    if (is_call_of(node, "linear")) {  // a file's word for sizes may be wrong
+      const bool product = shape(argument_of<ValueId>(node, "weight")).size() == 2;
+      return product && !shape(argument_of<ValueId>(node, "input")).empty() ? 1 : 0;
+    }
     if (!is_call_of(node, "conv1d") && !is_call_of(node, "conv2d") && !is_call_of(node, "conv3d")) return 0;
-    const Shape& weight = shape(std::get<ValueId>(argument_of(node, "weight")));
+    const Shape& weight = shape(argument_of<ValueId>(node, "weight"));
+    if (weight.size() < 3) return 0;
     const bool pointwise = std::all_of(weight.begin() + 2, weight.end(), [](auto n) { return n == 1; }) &&
                            all_are(argument_of(node, "stride"), 1) && all_are(argument_of(node, "padding"), 0) &&
                            argument_of(node, "groups") == Arg(std::int64_t{1});
-    const bool batched = shape(std::get<ValueId>(argument_of(node, "input"))).size() == weight.size();
+    const bool batched = shape(argument_of<ValueId>(node, "input")).size() == weight.size();
     return pointwise && batched ? weight.size() - 1 : 0;
   }
 
@@ -81,9 +85,10 @@ class Splitter {
     if (repetition == nullptr || !repeats(*repetition)) return std::nullopt;
     if (repetition->no_gradient != product.no_gradient) return std::nullopt;
     const bool same_rank = !is_call_of(product, "linear");
-    const ValueId source = std::get<ValueId>(argument_of(*repetition, "self"));
+    const ValueId source = argument_of<ValueId>(*repetition, "self");
     const Shape &small = shape(source), &large = shape(id);
-    if (small.size() < channels || (same_rank && small.size() != large.size())) return std::nullopt;
+    if (small.size() < channels || small.size() > large.size() || (same_rank && small.size() != large.size()))
+      return std::nullopt;
     if (small[small.size() - channels] < kFewestChannels) return std::nullopt;
     for (std::size_t d = 1; d <= small.size(); ++d) {
       const std::int64_t from = small[small.size() - d], to = large[large.size() - d];
@@ -98,17 +103,17 @@ class Splitter {
     const Node& node = nodes()[i];
     const std::size_t channels = channels_from_end(node);
     if (channels == 0) return {};
-    const ValueId x = std::get<ValueId>(argument_of(node, "input"));
+    const ValueId x = argument_of<ValueId>(node, "input");
     const Node* joined = made_by(x);
     if (joined == nullptr || !is_call_of(*joined, "cat") || joined->no_gradient != node.no_gradient) return {};
     const auto rank = static_cast<std::int64_t>(shape(x).size());
-    if ((std::get<std::int64_t>(argument_of(*joined, "dim")) + rank) % rank !=
-        rank - static_cast<std::int64_t>(channels))
-      return {};
-    const auto& joined_values = std::get<std::vector<ValueId>>(argument_of(*joined, "tensors"));
+    const std::int64_t dim = argument_of<std::int64_t>(*joined, "dim"),
+                       summed = rank - static_cast<std::int64_t>(channels);
+    if (dim != summed && dim != summed - rank) return {};
+    const auto& joined_values = argument_of<std::vector<ValueId>>(*joined, "tensors");
     std::vector<std::optional<ValueId>> sources;
     for (const ValueId id : joined_values) {
-      if (value(id).dtype != value(x).dtype || shape(id).size() != shape(x).size()) return {};
+      if (id == kNoValue || value(id).dtype != value(x).dtype || shape(id).size() != shape(x).size()) return {};
       sources.push_back(source_of(id, channels, node));
     }
     const bool some =
@@ -121,7 +126,7 @@ class Splitter {
   [[nodiscard]] std::vector<Part> parts_of(std::size_t i, const std::vector<ValueId>& joined,
                                            const std::vector<std::optional<ValueId>>& sources) const {
     const std::size_t channels = channels_from_end(nodes()[i]);
-    const ValueId x = std::get<ValueId>(argument_of(nodes()[i], "input"));
+    const ValueId x = argument_of<ValueId>(nodes()[i], "input");
     std::vector<Part> parts;
     for (std::size_t k = 0; k < joined.size(); ++k) {
       const ValueId id = joined[k];
@@ -169,7 +174,7 @@ class Splitter {
     const Node& node = nodes()[i];
     const int index = in_.index[i];
     const std::size_t channels = channels_from_end(node);
-    const ValueId weight = std::get<ValueId>(argument_of(node, "weight"));
+    const ValueId weight = argument_of<ValueId>(node, "weight");
     std::int64_t begin = 0;
     std::optional<ValueId> sum;
     bool biased = false;

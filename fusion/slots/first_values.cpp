@@ -83,7 +83,7 @@ at::Tensor padded(const Weight& weight, CountedRandom random, std::span<const do
 at::Tensor stored_values(const Weight& weight) {
   if (weight.stored == nullptr || weight.stored->shape != weight.model_shape() ||
       static_cast<std::int64_t>(weight.stored->bytes.size()) !=
-          elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype)) {
+          bytes_of(weight.model_shape(), weight.stored->dtype, 1)) {
     throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
   }
   auto* const bytes = const_cast<std::byte*>(weight.stored->bytes.data());

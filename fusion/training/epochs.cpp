@@ -213,7 +213,7 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
       here_now.begin = share.begin;
       here_now.end = share.end;
       if (!here_now.at_hand()) here_now = here_now.taken();
-      if (array.shares_layers()) array.prepare(here_now, true);
+      if (array.shares_layers()) array.prepare(here_now, SampleUse::kTraining);
     }
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];

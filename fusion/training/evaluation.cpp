@@ -70,7 +70,7 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
   if (array.shares_layers() || !at_hand) {
     for (const EvaluationBatch& batch : all) {
       EvaluationBatch ready{at_hand ? batch.samples : batch.samples.taken(), batch.begin, batch.end};
-      if (array.shares_layers()) array.prepare(ready.samples, false);
+      if (array.shares_layers()) array.prepare(ready.samples, SampleUse::kEvaluation);
       array.for_each_chunk([&](int k) { add(k, ready); });
     }
   } else {

@@ -125,7 +125,7 @@ Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hype
                  const c10::Device& device) {
   Recipe exact = recipe;  // the first executor that comes may not compress
   exact.compression.reset();
-  Array array(graph, exact, {}, 1, 0, device);
+  Array array(graph, exact, {.width = 1, .study_seed = 0, .device = device});
   SlotHyper once = hyper;
   once.accumulate = 1;
   array.admit(0, {0, once});

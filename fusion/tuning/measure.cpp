@@ -118,7 +118,14 @@ class StepTimer {
 
   [[nodiscard]] std::unique_ptr<Array> filled(const Lowering& lowering, int width, Collectives* group,
                                               const std::vector<int>& parts) const {
-    auto array = std::make_unique<Array>(graph_, recipe_, lowering, width, 0, device_, options_.graphs, group, parts);
+    auto array = std::make_unique<Array>(graph_, recipe_,
+                                         ArrayOptions{.lowering = lowering,
+                                                      .width = width,
+                                                      .study_seed = 0,
+                                                      .device = device_,
+                                                      .graphs = options_.graphs,
+                                                      .group = group,
+                                                      .parts = parts});
     SlotInit init;
     init.hyper.optimizer.lr = 0;
     init.hyper.phases.resize(recipe_.phases.size());
@@ -134,7 +141,7 @@ class StepTimer {
   // Seconds in which every chunk makes that many steps.
   [[nodiscard]] double seconds_of(Array& array, Batch batch, int steps) const {
     const double begin = clock_.seconds();
-    if (array.shares_layers()) array.prepare(batch.parts[0], true);
+    if (array.shares_layers()) array.prepare(batch.parts[0], SampleUse::kTraining);
     array.for_each_chunk([&](int k) {
       std::vector<at::Tensor> losses = array.fresh_losses(k);
       for (int s = 0; s < steps; ++s) array.step(k, batch, {}, losses);

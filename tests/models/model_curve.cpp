@@ -216,12 +216,18 @@ class Curves {
     lowering.channels_last = spec_.value("channels_last", false);
     const json families = spec_.value("families", json::object());
     for (const auto& [family, way] : families.items()) lowering.families[family] = way;
-    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, device_, cuda_graphs(device_).backend,
-                group, {}, Shares::kStages);
+    Array array(graph_, recipe_,
+                {.lowering = lowering,
+                 .width = static_cast<int>(slots.size()),
+                 .study_seed = 1,
+                 .device = device_,
+                 .graphs = cuda_graphs(device_).backend,
+                 .group = group,
+                 .shares = Shares::kStages});
     for (std::size_t b = 0; b < slots.size(); ++b) {
       array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
     }
-    array.keep_gradients(spec_.value("gradients", false));
+    if (spec_.value("gradients", false)) array.keep_gradients();
     json losses = json::array();
     const SystemClock clock;
     const double begin = clock.seconds();
@@ -292,7 +298,7 @@ class Curves {
 
   [[nodiscard]] std::vector<double> step(Array& array, std::size_t s) const {
     Batch batch{{samples(s)}};
-    if (array.shares_layers()) array.prepare(batch.parts[0], true);
+    if (array.shares_layers()) array.prepare(batch.parts[0], SampleUse::kTraining);
     std::vector<double> losses(static_cast<std::size_t>(array.chunks() * array.slots_per_chunk()));
     array.for_each_chunk([&](int k) {
       std::vector<double> rates;

@@ -255,8 +255,8 @@ std::optional<std::size_t> fused_addition(LoweringContext& site, const Dims& siz
   const LoweringContext addition(b, *reader);
   if (node.args.size() < 3 || addition.hyper(2) || !addition.is_number(2) || addition.number(2) != 1)
     return std::nullopt;
-  const auto* first = std::get_if<ValueId>(&node.args.at(0));
-  const auto* second = std::get_if<ValueId>(&node.args.at(1));
+  const auto* first = argument_if<ValueId>(node, 0);
+  const auto* second = argument_if<ValueId>(node, 1);
   if (first == nullptr || second == nullptr) return std::nullopt;
   if (overwrites(node.op) && *first != site.output()) return std::nullopt;  // what it writes others may read
   other = *first == site.output() ? *second : *first;

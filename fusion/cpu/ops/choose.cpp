@@ -186,7 +186,7 @@ void convert(LoweringContext& site, DType dtype) {
 // Schema: input, and at kAt the dtype, which may be None; a device besides is always the array's.
 template <std::size_t kAt>
 void to_dtype(LoweringContext& site) {
-  const auto* dtype = std::get_if<DType>(&site.node().args.at(kAt));
+  const auto* dtype = site.argument<DType>(kAt);
   convert(site, dtype == nullptr ? site.tensor(0).dtype : *dtype);
 }
 

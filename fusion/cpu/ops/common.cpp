@@ -53,14 +53,14 @@ bool fused_relu(LoweringContext& site) {
     const auto reader = b.only_reader(value);
     if (!reader) return false;
     const Node& node = b.graph().nodes[*reader];
-    const auto* first = std::get_if<ValueId>(&node.args.at(0));
+    const auto* first = argument_if<ValueId>(node, 0);
     if (first == nullptr || *first != value) return false;
     if (node.op == "aten::relu" || node.op == "aten::relu_") {
       b.pass_on(*reader);
       return true;
     }
     if (!only_looks(node.op)) return false;
-    value = node.outputs.at(0);
+    value = first_output(node);
   }
 }
 

@@ -57,7 +57,7 @@ bool known(DType dtype) {
 
 // Argument i, or what stands for it.
 DType dtype_or(LoweringContext& site, std::size_t i, DType fallback) {
-  const auto* given = std::get_if<DType>(&site.node().args.at(i));
+  const auto* given = site.argument<DType>(i);
   const DType dtype = given == nullptr ? fallback : *given;
   if (!known(dtype) || (is_floating(dtype) && dtype != site.b.dtype())) site.fail("another dtype than the model's");
   return dtype;

@@ -99,7 +99,7 @@ void conv(LoweringContext& site) {
   s.stride = pair_of<kIsLines>(site, 3, 1);
   s.dilation = pair_of<kIsLines>(site, 5, 1);
   s.groups = site.integer(6);
-  if (const auto* how = std::get_if<std::string>(&site.node().args.at(4))) {
+  if (const auto* how = site.argument<std::string>(4)) {
     if (*how != "same" && *how != "valid") site.fail("its padding is neither same nor valid");
     if (*how == "same") s.padding = same_padding(site, s);
   } else {

@@ -35,7 +35,7 @@ void emit_cumsum(Builder& b, const Tensor& x, const Tensor& y) {
 void cumsum(LoweringContext& site) {
   Builder& b = site.b;
   const Tensor given = site.floats(0);
-  const auto* dtype = std::get_if<DType>(&site.node().args.at(2));
+  const auto* dtype = site.argument<DType>(2);
   if (dtype != nullptr && *dtype != b.dtype()) site.fail("another dtype than the model's");
   if (given.dim() == 0) site.fail("its input has no dimension");
   const auto dim = static_cast<std::int64_t>(given.index(site.integer(1)));

@@ -9,8 +9,8 @@ namespace {
 // The other factor of a product of two values of equal shape and type; kNoValue if it is none.
 ValueId other_factor(const Graph& graph, const Node& product, ValueId value) {
   if (product.op != "aten::mul.Tensor") return kNoValue;
-  const auto* first = std::get_if<ValueId>(&product.args.at(0));
-  const auto* second = std::get_if<ValueId>(&product.args.at(1));
+  const auto* first = argument_if<ValueId>(product, 0);
+  const auto* second = argument_if<ValueId>(product, 1);
   if (first == nullptr || second == nullptr || *first == *second) return kNoValue;
   const ValueId other = *first == value ? *second : *first;
   const Value &own = graph.values[static_cast<std::size_t>(value)],
@@ -58,7 +58,7 @@ void emit_gated(Builder& b, const Gated& g) {
 bool waits_for_product(const LoweringContext& site) {
   const auto product = only_product(site);
   if (!product) return false;
-  const auto first = std::get<ValueId>(site.b.graph().nodes[*product].args.at(0));
+  const auto first = argument_as<ValueId>(site.b.graph().nodes[*product], 0);
   if (first == site.output()) return true;
   const auto maker = site.b.maker(first);
   return !maker || !only_product(LoweringContext(site.b, *maker));
@@ -67,7 +67,7 @@ bool waits_for_product(const LoweringContext& site) {
 bool gated_product(LoweringContext& site) {
   Builder& b = site.b;
   for (std::size_t i = 0; i < 2; ++i) {
-    const auto* value = std::get_if<ValueId>(&site.node().args.at(i));
+    const auto* value = site.argument<ValueId>(i);
     const auto maker = value == nullptr ? std::nullopt : b.maker(*value);
     if (!maker) continue;
     const LoweringContext activation(b, *maker);

@@ -119,12 +119,12 @@ class Chain {
       passed.push_back(*reader);
       if (std::find(ops.begin(), ops.end(), node.op) != ops.end()) {
         nodes_.insert(nodes_.end(), passed.begin(), passed.end());
-        value_ = node.outputs.at(0);
+        value_ = first_output(node);
         return &node;
       }
-      const bool cast = node.op.starts_with("aten::to.") && dtype_of(node.outputs.at(0)) == dtype_of(value);
-      if (!cast) return nullptr;
-      value = node.outputs.at(0);
+      const ValueId same = node.op.starts_with("aten::to.") ? first_output(node) : kNoValue;
+      if (same == kNoValue || dtype_of(same) != dtype_of(value)) return nullptr;
+      value = same;
     }
     return nullptr;
   }
@@ -137,7 +137,7 @@ class Chain {
     const Node* node = next({"aten::mul.Tensor"});
     if (node != nullptr) {
       for (const std::size_t i : {0, 1}) {
-        const auto* id = std::get_if<ValueId>(&node->args.at(i));
+        const auto* id = argument_if<ValueId>(*node, i);
         if (id == nullptr || !b_.bound(*id) || b_.value(*id).dtype != b_.dtype()) continue;
         if (fits(b_.value(*id))) return b_.value(*id);
       }

@@ -85,7 +85,7 @@ void with_number(LoweringContext& site) {
 
 // Schema: input, approximate.
 bool approximates_by_tanh(const LoweringContext& site) {
-  const auto* how = std::get_if<std::string>(&site.node().args.at(1));
+  const auto* how = site.argument<std::string>(1);
   return how != nullptr && *how == "tanh";
 }
 

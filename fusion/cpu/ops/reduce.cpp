@@ -87,7 +87,7 @@ Tensor shaped(Tensor y, const std::vector<bool>& goes, bool keep) {
 }
 
 void refuse_dtype(LoweringContext& site, std::size_t i) {
-  const auto* dtype = std::get_if<DType>(&site.node().args.at(i));
+  const auto* dtype = site.argument<DType>(i);
   if (dtype != nullptr && *dtype != site.b.dtype()) site.fail("another dtype than the model's");
 }
 

@@ -35,15 +35,15 @@ class Reading {
  private:
   [[nodiscard]] const Graph& graph() const { return b_.graph(); }
   [[nodiscard]] static ValueId value_of(const Node& node, std::size_t i) {
-    const auto* id = i < node.args.size() ? std::get_if<ValueId>(&node.args[i]) : nullptr;
+    const auto* id = argument_if<ValueId>(node, i);
     return id == nullptr ? kNoValue : *id;
   }
   [[nodiscard]] static bool is_number(const Node& node, std::size_t i, std::int64_t wanted) {
-    const auto* number = i < node.args.size() ? std::get_if<std::int64_t>(&node.args[i]) : nullptr;
+    const auto* number = argument_if<std::int64_t>(node, i);
     return number != nullptr && *number == wanted;
   }
   [[nodiscard]] static bool is_one(const Node& node, std::size_t i) {
-    const auto* number = i < node.args.size() ? std::get_if<double>(&node.args[i]) : nullptr;
+    const auto* number = argument_if<double>(node, i);
     return i >= node.args.size() || is_number(node, i, 1) || (number != nullptr && *number == 1);
   }
   [[nodiscard]] std::int64_t last_size(ValueId id) const {
@@ -62,7 +62,8 @@ class Reading {
     const auto of_rows = [&](ValueId id) {
       return last_size(id) == last_size(found_.x) && value(id).dtype == b_.dtype();
     };
-    return value(sum.outputs.at(0)).shape == value(found_.x).shape && of_rows(found_.x) && of_rows(found_.cos) &&
+    const ValueId made = first_output(sum);
+    return made != kNoValue && value(made).shape == value(found_.x).shape && of_rows(found_.x) && of_rows(found_.cos) &&
            of_rows(found_.sin);
   }
 
@@ -87,7 +88,7 @@ class Reading {
       if (x == kNoValue || !is_last(*slice, 1, x) || !is_one(*slice, 4)) return false;
       const std::int64_t size = last_size(x), half = size / 2;
       const bool first = is_number(*slice, 2, 0) && is_number(*slice, 3, half);
-      const auto* end = std::get_if<std::int64_t>(&slice->args.at(3));
+      const auto* end = argument_if<std::int64_t>(*slice, 3);
       const bool second = is_number(*slice, 2, half) && end != nullptr && *end >= size;
       if (size < 2 || size % 2 != 0 || !(which == 0 ? first : second)) return false;
     } else if (const Node* chunk = maker(half_of_x, reader, "aten::chunk")) {
@@ -107,13 +108,13 @@ class Reading {
     if (product == nullptr) return false;
     const std::size_t at = at_;
     for (const std::size_t joined : {0, 1}) {
-      const Node* cat = maker(value_of(*product, joined), at, "aten::cat");
+      const ValueId turned = value_of(*product, joined);
+      const Node* cat = maker(turned, at, "aten::cat");
       if (cat == nullptr) continue;
       const std::size_t cat_at = at_;
       found_.sin = value_of(*product, 1 - joined);
-      const auto* parts = std::get_if<std::vector<ValueId>>(&cat->args.at(0));
-      if (found_.sin == kNoValue || parts == nullptr || parts->size() != 2 || !is_last(*cat, 1, cat->outputs.at(0)))
-        return false;
+      const auto* parts = argument_if<std::vector<ValueId>>(*cat, 0);
+      if (found_.sin == kNoValue || parts == nullptr || parts->size() != 2 || !is_last(*cat, 1, turned)) return false;
       const Node* negated = maker(parts->at(0), cat_at, "aten::neg");
       if (negated == nullptr) return false;
       return reads_half(value_of(*negated, 0), at_, 1) && reads_half(parts->at(1), cat_at, 0);

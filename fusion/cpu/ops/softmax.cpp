@@ -26,7 +26,7 @@ void softmax(LoweringContext& site) {
   Builder& b = site.b;
   Tensor given = site.tensor(0);
   if (given.dtype != b.dtype() || given.numel() == 0) site.fail("its input is no floating-point tensor, or empty");
-  const auto* dtype = std::get_if<DType>(&site.node().args.at(2));
+  const auto* dtype = site.argument<DType>(2);
   if (dtype != nullptr && *dtype != b.dtype()) site.fail("another dtype than the model's");
   if (given.dim() == 0) given = given.expanded({1});
   const auto dim = static_cast<std::int64_t>(given.index(site.integer(1)));

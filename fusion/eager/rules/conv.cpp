@@ -137,7 +137,7 @@ std::vector<at::Tensor> unfolded(const OpCall& call) {
 }
 
 bool ungrouped(const Node& node) {
-  const auto* groups = std::get_if<std::int64_t>(&node.args.at(6));
+  const auto* groups = argument_if<std::int64_t>(node, 6);
   return groups != nullptr && *groups == 1;
 }
 

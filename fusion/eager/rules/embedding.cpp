@@ -33,7 +33,7 @@ std::vector<at::Tensor> one_table(const OpCall& call) {
 }
 
 // No slot's own frequencies are known in one table.
-bool plain(const Node& node) { return !std::get<bool>(node.args.at(3)); }
+bool plain(const Node& node) { return !argument_as<bool>(node, 3); }
 
 }  // namespace
 

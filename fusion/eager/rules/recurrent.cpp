@@ -290,11 +290,11 @@ std::vector<at::Tensor> per_slot(const OpCall& call) {
 
 // A projected LSTM has a fifth weight per direction, which these equations lack.
 bool unprojected(const Node& node) {
-  const auto* weights = std::get_if<std::vector<ValueId>>(&node.args.at(2));
-  const auto* layers = std::get_if<std::int64_t>(&node.args.at(4));
+  const auto* weights = argument_if<std::vector<ValueId>>(node, 2);
+  const auto* layers = argument_if<std::int64_t>(node, 4);
   if (weights == nullptr || layers == nullptr) return false;
-  const std::int64_t directions = std::get<bool>(node.args.at(7)) ? 2 : 1;
-  const std::int64_t per_direction = std::get<bool>(node.args.at(3)) ? 4 : 2;
+  const std::int64_t directions = argument_as<bool>(node, 7) ? 2 : 1;
+  const std::int64_t per_direction = argument_as<bool>(node, 3) ? 4 : 2;
   return static_cast<std::int64_t>(weights->size()) == *layers * directions * per_direction;
 }
 

@@ -57,7 +57,7 @@ at::Tensor all_answers(Array& array, int slot, const DeviceData& data) {
 
 // The model's answers after one optimizer step of each slot's on those batches, which begin at `bounds`.
 at::Tensor answers(const Setting& s, int chunk, const std::vector<std::int64_t>& bounds, std::int64_t batches) {
-  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
   for (int b = 0; b < kWidth; ++b) array.admit(b, unscheduled(s.model, b, batches));
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     static_cast<void>(step_all(array, batch_of(s.train, bounds[i], bounds[i + 1])));
@@ -105,7 +105,7 @@ TEST_CASE("what is left of the batches at an epoch's end makes a step") {
   const Setting s = random_setting(accumulating(mlp(DType::kFloat64, OptimizerKind::kAdamW)), 4, {3, 4}, {27, 2, 17});
   const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
   REQUIRE(epochs.steps_per_epoch() == 5);
-  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
   for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
   for (int e = 1; e <= 2; ++e) {
     static_cast<void>(epochs.run(array));
@@ -124,7 +124,7 @@ TEST_CASE("a slot that accumulates is bit for bit what it is alone, whatever its
       random_setting(accumulating(conv_net(DType::kFloat32, OptimizerKind::kAdam)), 5, {1, 8, 8}, {27, 2, 17});
   const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
   const auto state_of = [&](int slot, bool alone, double neighbours_rate) {
-    Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+    Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
     for (int b = 0; b < kWidth; ++b) {
       if (alone && b != slot) continue;
       SlotInit init = trial(s.model, b);
@@ -147,7 +147,7 @@ TEST_CASE("one batch a step with sums of gradients is a step without, up to roun
     Model model = mlp(DType::kFloat64, OptimizerKind::kAdam);
     model.recipe.accumulates = accumulates;
     const Setting s = random_setting(std::move(model), 4, {3, 4}, {27, 2, 17});
-    Array array(s.model.graph, s.model.recipe, chunked(chunk), 1, 5, at::kCPU);
+    Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = 1, .study_seed = 5});
     array.admit(0, unscheduled(s.model, 0, 1));
     const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
     for (int e = 0; e < 2; ++e) static_cast<void>(epochs.run(array));
@@ -160,12 +160,12 @@ TEST_CASE("rates by step follow optimizer steps, not batches") {
   const Setting s = random_setting(plain_sgd(), 4, {3, 4}, {12, 3, 17});  // two batches an epoch
   SlotInit init = unscheduled(s.model, 0, 2);
   init.hyper.schedule = {.kind = ScheduleKind::kCosine, .per_step = true};
-  Array by_epochs(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array by_epochs(s.model.graph, s.model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   by_epochs.admit(0, init);
   const Epochs epochs(s.model.recipe, {.order = {.shuffle = false}}, s.train, nullptr);
   for (int e = 0; e < 3; ++e) static_cast<void>(epochs.run(by_epochs));
 
-  Array by_hand(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array by_hand(s.model.graph, s.model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   by_hand.admit(0, init);
   for (int t = 0; t < 3; ++t) {
     const std::vector<double> rates = {learning_rate(init.hyper.schedule, init.hyper.optimizer.lr, t, 3)};
@@ -180,7 +180,7 @@ TEST_CASE("rates by step follow optimizer steps, not batches") {
 
 TEST_CASE("sums of gradients are part of a state only in the midst of a step") {
   const Setting s = random_setting(plain_sgd(), 4, {3, 4}, {12, 3, 17});
-  Array array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   array.admit(0, unscheduled(s.model, 0, 2));
   const std::size_t before = array.extract(0).size();
   static_cast<void>(step_all(array, batch_of(s.train, 0, 6)));

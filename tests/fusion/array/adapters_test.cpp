@@ -55,7 +55,8 @@ Tensors tensors_of(const StateBytes& state) {
 }
 
 std::vector<StateBytes> trained(const Model& model, int chunk, const std::vector<int>& members) {
-  Array array(model.graph, model.recipe, chunked(chunk), static_cast<int>(members.size()), 5, at::kCPU);
+  Array array(model.graph, model.recipe,
+              {.lowering = chunked(chunk), .width = static_cast<int>(members.size()), .study_seed = 5});
   for (std::size_t i = 0; i < members.size(); ++i) array.admit(static_cast<int>(i), slot(model, members[i]));
   for (int s = 0; s < 6; ++s) step_all(array, model.batch);
   std::vector<StateBytes> states;
@@ -126,7 +127,7 @@ TEST_CASE("an optimizer that moves zeros is known", "[adapters]") {
 
 TEST_CASE("a slot that uses more than there is is refused", "[adapters]") {
   const Model model = adapted(OptimizerKind::kSgd, kLargest);
-  Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   for (const double rank : {0.0, 2.5, 9.0}) {
     SlotInit init = slot(model, 0);
     init.hyper.graph[0] = rank;
@@ -138,7 +139,7 @@ TEST_CASE("a slot that uses more than there is is refused", "[adapters]") {
 TEST_CASE("a slot's weights are its state dict: of its own rank, with the frozen base, as copies") {
   const Model model = adapted(OptimizerKind::kAdamW, kLargest);
   for (const int chunk : {1, 3}) {
-    Array array(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(chunk), .width = 4, .study_seed = 5});
     for (int b = 0; b < 3; ++b) array.admit(b, slot(model, b));
     step_all(array, model.batch);
     for (int b = 0; b < 3; ++b) {

@@ -61,7 +61,8 @@ long allocations_of_epoch(Model model, int width, int threads, std::int64_t step
   model.recipe.clips = false;
   const std::int64_t n = steps * model.recipe.batch_size;
   const DeviceData data{{counted_normal({n, 3, 4}, DType::kFloat32, 31)}, counted_labels(n, 4, 32), n};
-  Array array(model.graph, model.recipe, chunked(kCompiled, {}, threads), width, 5, at::kCPU);
+  Array array(model.graph, model.recipe,
+              {.lowering = chunked(kCompiled, {}, threads), .width = width, .study_seed = 5});
   for (int b = 0; b < width; ++b) array.admit(b, trial(model, b));
   const Epochs epochs(model.recipe, {}, data, nullptr);
   for (int e = 0; e < 2; ++e) static_cast<void>(epochs.run(array));

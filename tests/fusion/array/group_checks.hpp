@@ -17,7 +17,8 @@ inline void check_pauses(const Setting& s, const Lowering& lowering, int width, 
   const auto states_of = [&](int pause_at) {
     std::vector<std::vector<StateBytes>> states(2);
     const auto thrown = as_ranks(2, [&](Collectives& group) {
-      Array array(s.model.graph, s.model.recipe, lowering, width, 5, at::kCPU, nullptr, &group, {}, shares);
+      Array array(s.model.graph, s.model.recipe,
+                  {.lowering = lowering, .width = width, .study_seed = 5, .group = &group, .shares = shares});
       for (int b = 0; b < width; ++b) array.admit(b, trial(s.model, b));
       const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
       int asked = 0;
@@ -38,7 +39,8 @@ inline void check_pauses(const Setting& s, const Lowering& lowering, int width, 
 /// Of three ranks one fails between two epochs; the others learn it in theirs.
 inline void check_failure(const Setting& s, int width, Shares shares, int failing) {
   const auto thrown = as_ranks(3, [&](Collectives& group) {
-    Array array(s.model.graph, s.model.recipe, chunked(kCompiled), width, 5, at::kCPU, nullptr, &group, {}, shares);
+    Array array(s.model.graph, s.model.recipe,
+                {.lowering = chunked(kCompiled), .width = width, .study_seed = 5, .group = &group, .shares = shares});
     for (int b = 0; b < width; ++b) array.admit(b, trial(s.model, b));
     const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
     static_cast<void>(epochs.run(array));

@@ -14,7 +14,7 @@ namespace {
 constexpr int kWidth = 3;
 
 std::vector<StateBytes> trained(const Model& model, int chunk, const std::function<void(int, SlotInit&)>& change) {
-  Array array(model.graph, model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
   for (int b = 0; b < kWidth; ++b) {
     SlotInit init = trial(model, b);
     change(b, init);
@@ -47,7 +47,7 @@ TEST_CASE("the numbers of a group are those of its parameters alone") {
   const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
   const Model model = in_groups(mlp(DType::kFloat32, OptimizerKind::kAdamW));
   const auto run = [&](int steps, const std::function<void(SlotHyper&)>& change) {
-    Array array(model.graph, model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
     SlotInit init = trial(model, 1);
     change(init.hyper);
     array.admit(1, init);
@@ -100,7 +100,7 @@ TEST_CASE("each group's rate follows the schedule from its own") {
   init.hyper.groups[1].lr = 0.001;  // below eta_min: its rate rises
   init.hyper.schedule = {.kind = ScheduleKind::kCosine, .per_step = true, .eta_min = 0.002};
   const auto state = [&](const std::function<void(Array&)>& train) {
-    Array array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
+    Array array(s.model.graph, s.model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
     array.admit(0, init);
     train(array);
     return array.extract(0);
@@ -129,7 +129,7 @@ TEST_CASE("each group's rate follows the schedule from its own") {
 
 TEST_CASE("more groups' numbers than there are groups are refused") {
   const Model model = in_groups(mlp(DType::kFloat32, OptimizerKind::kSgd));
-  Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   SlotInit init = trial(model, 0);
   init.hyper.groups.resize(3);
   CHECK_THROWS_WITH(array.admit(0, init), Catch::Contains("groups of parameters: found 3, wanted at most 2"));

@@ -110,7 +110,7 @@ Model resnet_like() {
 std::int64_t peak_of(const Model& model, const Lowering& way, int width) {
   const std::int64_t before = live;
   peak = before;
-  Array array(model.graph, model.recipe, way, width, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = way, .width = width, .study_seed = 5});
   for (int b = 0; b < width; ++b) array.admit(b, trial(model, b));
   for (int s = 0; s < 2; ++s) static_cast<void>(step_all(array, model.batch));
   return peak - before;
@@ -130,7 +130,8 @@ std::vector<Held> measured(const Model& model) {
   std::vector<Lowering> ways = ways_to_run(question);
   std::erase_if(ways, [](const Lowering& way) { return way.executor != "compiled"; });
   const std::vector<WayMemory> needs = memory_of(question, ways);
-  const std::int64_t slot = Array(model.graph, model.recipe, ways.front(), 1, 5, at::kCPU).bytes_per_slot();
+  const std::int64_t slot =
+      Array(model.graph, model.recipe, {.lowering = ways.front(), .width = 1, .study_seed = 5}).bytes_per_slot();
   std::vector<Held> all;
   for (std::size_t i = 0; i < ways.size(); ++i) {
     all.push_back({ways[i], kWidth * slot + slots_at_work(ways[i], kWidth, at::kCPU) * needs[i].at_work,

@@ -29,7 +29,12 @@ std::vector<Model> models(int chunk) {
 // The state after `steps`, with `between` called after each of them.
 template <typename Between>
 StateBytes trained(const Model& model, int chunk, const at::Device& device, int slot, int steps, Between between) {
-  Array array(model.graph, model.recipe, chunked(chunk), kWidth, 5, device, cuda_graphs(device).backend);
+  Array array(model.graph, model.recipe,
+              {.lowering = chunked(chunk),
+               .width = kWidth,
+               .study_seed = 5,
+               .device = device,
+               .graphs = cuda_graphs(device).backend});
   const Batch batch = on_device(model.batch, device);
   for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, b));
   for (int s = 0; s < steps; ++s) {
@@ -77,7 +82,12 @@ void check_neighbours(int chunk, const at::Device& device) {
 void check_slots(int chunk, const at::Device& device) {
   for (const Model& model : models(chunk)) {
     INFO(model.name << ", chunk " << chunk);
-    Array array(model.graph, model.recipe, chunked(chunk, {}, 2), kWidth, 5, device, cuda_graphs(device).backend);
+    Array array(model.graph, model.recipe,
+                {.lowering = chunked(chunk, {}, 2),
+                 .width = kWidth,
+                 .study_seed = 5,
+                 .device = device,
+                 .graphs = cuda_graphs(device).backend});
     const Batch batch = on_device(model.batch, device);
     for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, 2));
     for (int s = 0; s < 6; ++s) step_all(array, batch);
@@ -99,7 +109,7 @@ TEST_CASE("neighbours that leave, arrive or turn NaN change no bit of a slot on 
 TEST_CASE("clipping is by the slot's own norm") {
   const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
   const auto run = [&](bool poison) {
-    Array array(model.graph, model.recipe, chunked(4), kWidth, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(4), .width = kWidth, .study_seed = 5});
     for (int b = 0; b < kWidth; ++b) {
       SlotInit init = trial(model, b);
       init.hyper.clip_norm = 0.01;
@@ -132,8 +142,8 @@ TEST_CASE("a slot that moves to another array goes on bit for bit") {
   for (const Model& model : models(chunk)) {
     INFO(model.name << ", chunk " << chunk);
     const StateBytes expected = trained(model, chunk, at::kCPU, 1, 6, [](Array&, int) {});
-    Array first(model.graph, model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
-    Array second(model.graph, model.recipe, chunked(chunk), 2 * kWidth, 5, at::kCPU);
+    Array first(model.graph, model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
+    Array second(model.graph, model.recipe, {.lowering = chunked(chunk), .width = 2 * kWidth, .study_seed = 5});
     first.admit(1, trial(model, 1));
     for (int s = 0; s < 3; ++s) step_all(first, model.batch);
     second.insert(6, trial(model, 1), first.extract(1));
@@ -145,7 +155,7 @@ TEST_CASE("a slot that moves to another array goes on bit for bit") {
 
 TEST_CASE("resizing keeps the slots that stay") {
   const Model model = conv_net(DType::kFloat32, OptimizerKind::kAdam);
-  Array array(model.graph, model.recipe, chunked(2), kWidth, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(2), .width = kWidth, .study_seed = 5});
   array.admit(0, trial(model, 0));
   array.admit(3, trial(model, 3));
   step_all(array, model.batch);
@@ -162,10 +172,10 @@ TEST_CASE("resizing keeps the slots that stay") {
 
 TEST_CASE("a state that does not fit is refused and the slot stays empty") {
   const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd), other = conv_net(DType::kFloat32, OptimizerKind::kSgd);
-  Array source(other.graph, other.recipe, chunked(1), 1, 5, at::kCPU);
+  Array source(other.graph, other.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   source.admit(0, trial(other, 0));
   const StateBytes foreign = source.extract(0);
-  Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   array.admit(0, trial(model, 0));
   const StateBytes own = array.extract(0);
   array.clear(0);

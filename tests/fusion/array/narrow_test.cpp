@@ -59,7 +59,7 @@ struct Trained {
 
 Trained train(const Model& model, int chunk) {
   constexpr int kSlots = 3;
-  Array array(model.graph, model.recipe, chunked(chunk), kSlots, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(chunk), .width = kSlots, .study_seed = 5});
   for (int b = 0; b < kSlots; ++b) array.admit(b, trial(model, b));
   Trained trained;
   for (int s = 0; s < 4; ++s) trained.losses = step_all(array, model.batch);
@@ -86,8 +86,8 @@ TEST_CASE("a frozen base of bfloat16 is held so, and trains with the bits of the
 TEST_CASE("frozen weights lie where they were read, once for all arrays", "[adapters]") {
   const Model model = model_of(narrow_graph(DType::kFloat32), DType::kFloat32);
   const long before = model.graph.weights.front().stored.use_count();
-  const Array one(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
-  const Array other(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
+  const Array one(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
+  const Array other(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   // Each array has a graph, and a tensor in the stored memory.
   CHECK(model.graph.weights.front().stored.use_count() >= before + 4);
   for (const Weight& weight : model.graph.weights) {

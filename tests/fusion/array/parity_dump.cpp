@@ -52,8 +52,8 @@ std::map<std::string, std::string> metadata_of(const SlotInit& init) {
 }
 
 void dump(const Model& model, const std::string& name, int chunk, const std::string& folder) {
-  Array array(model.graph, model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
-  array.keep_gradients(true);
+  Array array(model.graph, model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
+  array.keep_gradients();
   for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, b));
   std::vector<std::int64_t> shape = model.batch.parts[0].inputs[0].stored().sizes().vec();
   shape[0] = kBatches * kSamples;

@@ -72,10 +72,10 @@ std::set<std::string> compiled_in_parts() {
 void compare(const Model& model, const Lowering& lowering, double tolerance) {
   INFO(model.name << ", " << lowering.to_text());
   constexpr int kWidth = 3;  // 3 slots in chunks of 2: one chunk is padded
-  Array alone(model.graph, model.recipe, chunked(1), kWidth, 5, at::kCPU);
-  Array wide(model.graph, model.recipe, lowering, kWidth, 5, at::kCPU);
-  alone.keep_gradients(true);
-  wide.keep_gradients(true);
+  Array alone(model.graph, model.recipe, {.lowering = chunked(1), .width = kWidth, .study_seed = 5});
+  Array wide(model.graph, model.recipe, {.lowering = lowering, .width = kWidth, .study_seed = 5});
+  alone.keep_gradients();
+  wide.keep_gradients();
   for (int b = 0; b < kWidth; ++b) {
     alone.admit(b, trial(model, b));
     wide.admit(b, trial(model, b));
@@ -124,7 +124,7 @@ TEST_CASE("an op that LibTorch lacks, or cannot count the randomness of, is refu
   node.where = "net.py:12";
   node.args.resize(1);
   node.op = GENERATE("mylib::frobnicate", "aten::poisson");
-  CHECK_THROWS_WITH(Array(model.graph, model.recipe, {}, 1, 5, at::kCPU),
+  CHECK_THROWS_WITH(Array(model.graph, model.recipe, {.width = 1, .study_seed = 5}),
                     Catch::Contains("net.py:12") && Catch::Contains(node.op));
 }
 

@@ -36,7 +36,7 @@ std::vector<double> values_of(const StateBytes& state, const std::string& name) 
 // The slot's state after that many batches, as the epoch has them.
 StateBytes after(const Setting& s, int chunk, int batches, const std::function<void(int, SlotInit&)>& change,
                  int slot = 1, bool alone = false) {
-  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
   for (int b = 0; b < kWidth; ++b) {
     if (alone && b != slot) continue;
     SlotInit init = trial(s.model, b);
@@ -116,7 +116,7 @@ TEST_CASE("each phase's loss is recorded, over the batches of its turns") {
   const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
   const Setting s = float64_setting();
   const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
-  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
   for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
   for (const EpochResult& result : epochs.run(array)) {
     CHECK(result.metrics.at("train_loss") == result.metrics.at("train_critic_loss"));
@@ -134,14 +134,14 @@ TEST_CASE("a phase whose loss depends on none of its parameters is refused") {
   s.model.recipe.phases[1].params = {"critic.bias", "generator.norm.running_mean"};
   s.model.recipe.phases[1].where = "s.yaml:9: train.phases.1.params";
   CHECK_THROWS_WITH(
-      Array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU),
+      Array(s.model.graph, s.model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5}),
       "s.yaml:9: train.phases.1.params: found no trained parameter that 'generator_loss' depends on, wanted "
       "one");
 }
 
 TEST_CASE("a trial has numbers for every phase") {
   const Setting s = float64_setting();
-  Array array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   SlotInit init = trial(s.model, 0);
   init.hyper.phases.pop_back();
   CHECK_THROWS_WITH(array.admit(0, init), Catch::Contains("found numbers of 1 phases, wanted 2"));

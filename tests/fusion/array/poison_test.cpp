@@ -48,7 +48,12 @@ struct Outcome {
 };
 
 Outcome trained(const Setting& s, int chunk, const at::Device& device, const std::set<int>& bad, const Poison& poison) {
-  Array array(s.model.graph, s.model.recipe, chunked(chunk, {}, 2), kWidth, 5, device, cuda_graphs(device).backend);
+  Array array(s.model.graph, s.model.recipe,
+              {.lowering = chunked(chunk, {}, 2),
+               .width = kWidth,
+               .study_seed = 5,
+               .device = device,
+               .graphs = cuda_graphs(device).backend});
   for (int b = 0; b < kWidth; ++b) {
     SlotInit init = trial(s.model, b);
     if (b != 1) init.hyper.clip_norm = 0.1 * (1 + b);
@@ -122,8 +127,8 @@ TEST_CASE("infinite gradients under clipping stay where they are") {
   for (const OptimizerInfo& optimizer : optimizers()) {
     Model model = mlp(DType::kFloat32, optimizer.kind);
     const auto run = [&](bool poison) {
-      Array array(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
-      array.keep_gradients(true);
+      Array array(model.graph, model.recipe, {.lowering = chunked(chunk), .width = 4, .study_seed = 5});
+      array.keep_gradients();
       Batch batch = model.batch;
       Samples wild = batch.parts[0];
       wild.inputs = {wild.inputs[0].stored() * 3e38f};  // outputs of the first layer overflow

@@ -49,7 +49,8 @@ Trained trained(const Case& c, int chunk, Collectives* group, const std::vector<
   const Setting& s = c.setting;
   Recipe recipe = s.model.recipe;
   recipe.clips = c.clip_norm.has_value();
-  Array array(s.model.graph, recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, group, parts);
+  Array array(s.model.graph, recipe,
+              {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5, .group = group, .parts = parts});
   const auto admit = [&](int b) {
     SlotInit init = trial(s.model, b);
     init.hyper.clip_norm = c.clip_norm;
@@ -193,7 +194,8 @@ TEST_CASE("print how much of a slow network's time is hidden, for docs/devices.m
     double of_step = 0;
     const auto thrown = as_ranks(ranks_in_process(2), [&](Collectives& group) {
       SlowLink link(group, rate, beside);
-      Array array(s.model.graph, s.model.recipe, chunked(kCompiled), 1, 5, at::kCPU, nullptr, &link);
+      Array array(s.model.graph, s.model.recipe,
+                  {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5, .group = &link});
       array.admit(0, trial(s.model, 0));
       const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
       static_cast<void>(epochs.run(array));
@@ -261,7 +263,8 @@ TEST_CASE("an array of ranks refuses a model whose batches cannot be divided") {
   const Model model = conv_net(DType::kFloat32, OptimizerKind::kSgd);
   for (const int ranks : {1, 2}) {
     const auto thrown = as_ranks(ranks, [&](Collectives& group) {
-      const Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU, nullptr, &group);
+      const Array array(model.graph, model.recipe,
+                        {.lowering = chunked(1), .width = 1, .study_seed = 5, .group = &group});
     });
     for (const std::string& error : thrown) {
       CHECK(error == (ranks == 1 ? ""

@@ -18,7 +18,9 @@ struct Arguments {
   int width = 2;
   at::Device device = at::kCPU;
 
-  [[nodiscard]] Array make() const { return {model.graph, model.recipe, lowering, width, 5, device}; }
+  [[nodiscard]] Array make() const {
+    return {model.graph, model.recipe, {.lowering = lowering, .width = width, .study_seed = 5, .device = device}};
+  }
 };
 
 }  // namespace

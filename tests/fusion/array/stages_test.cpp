@@ -53,8 +53,12 @@ SlotInit trial_of(const Case& c, int slot) {
 
 Trained trained(const Case& c, Collectives* group) {
   const Setting& s = c.setting;
-  Array array(s.model.graph, s.model.recipe, chunked(kCompiled, {}, c.workers), c.width, 5, at::kCPU, nullptr, group,
-              {}, group == nullptr ? Shares::kBatches : Shares::kStages);
+  Array array(s.model.graph, s.model.recipe,
+              {.lowering = chunked(kCompiled, {}, c.workers),
+               .width = c.width,
+               .study_seed = 5,
+               .group = group,
+               .shares = group == nullptr ? Shares::kBatches : Shares::kStages});
   for (int b = 0; b < (c.leaves ? c.width - 1 : c.width); ++b) array.admit(b, trial_of(c, b));
   const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
   Trained found;
@@ -194,11 +198,12 @@ TEST_CASE("more slots than lanes are clipped, and none waits for another for eve
 TEST_CASE("a stage holds the weights of its layers alone") {
   Model model = large_mlp(DType::kFloat32, OptimizerKind::kAdam);
   model.recipe.clips = false;
-  const Array alone(model.graph, model.recipe, chunked(kCompiled), 2, 5, at::kCPU);
+  const Array alone(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 2, .study_seed = 5});
   std::vector<std::int64_t> bytes(3);
   const auto thrown = as_ranks(3, [&](Collectives& group) {
-    const Array array(model.graph, model.recipe, chunked(kCompiled), 2, 5, at::kCPU, nullptr, &group, {},
-                      Shares::kStages);
+    const Array array(
+        model.graph, model.recipe,
+        {.lowering = chunked(kCompiled), .width = 2, .study_seed = 5, .group = &group, .shares = Shares::kStages});
     bytes[static_cast<std::size_t>(group.rank())] = array.bytes_per_slot();
   });
   for (const std::string& error : thrown) CHECK(error.empty());
@@ -227,15 +232,18 @@ TEST_CASE("what a pipeline cannot train is refused, and why is said") {
   model.recipe.compression.emplace();
   CHECK_THAT(why_not_staged(model.graph, model.recipe, 2), Catch::Contains("memory.policy: compress"));
   const auto thrown = as_ranks(2, [&](Collectives& group) {
-    const Array array(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU, nullptr, &group, {},
-                      Shares::kStages);
+    const Array array(
+        model.graph, model.recipe,
+        {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5, .group = &group, .shares = Shares::kStages});
   });
   for (const std::string& error : thrown) {
     CHECK_THAT(error, Catch::StartsWith("array: cannot be a pipeline of 2 stages: memory.policy: compress"));
   }
   model.recipe.compression.reset();
   const auto eager = as_ranks(2, [&](Collectives& group) {
-    const Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU, nullptr, &group, {}, Shares::kStages);
+    const Array array(
+        model.graph, model.recipe,
+        {.lowering = chunked(1), .width = 1, .study_seed = 5, .group = &group, .shares = Shares::kStages});
   });
   for (const std::string& error : eager) CHECK_THAT(error, Catch::Contains("wanted one that runs stages"));
 }
@@ -257,8 +265,12 @@ TEST_CASE("print how long stages wait for each other, for docs/devices.md", "[.p
   const auto idle = [&](int slots) {
     double part = 0;
     const auto thrown = as_ranks(ranks_in_process(2), [&](Collectives& group) {
-      Array array(s.model.graph, s.model.recipe, chunked(kCompiled), slots, 5, at::kCPU, nullptr, &group, {},
-                  Shares::kStages);
+      Array array(s.model.graph, s.model.recipe,
+                  {.lowering = chunked(kCompiled),
+                   .width = slots,
+                   .study_seed = 5,
+                   .group = &group,
+                   .shares = Shares::kStages});
       for (int b = 0; b < slots; ++b) array.admit(b, trial(s.model, b));
       const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
       static_cast<void>(epochs.run(array));

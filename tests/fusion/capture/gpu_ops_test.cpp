@@ -31,8 +31,12 @@ class OnGpu {
  public:
   OnGpu(const Model& model, const Lowering& lowering, Graphs graphs, bool beside_broken = false)
       : batch_(on_device(model.batch, first_gpu())),
-        array_(model.graph, model.recipe, lowering, kWidth, 5, first_gpu(),
-               graphs == Graphs::kCaptured ? cuda_graphs(first_gpu()).backend : nullptr) {
+        array_(model.graph, model.recipe,
+               {.lowering = lowering,
+                .width = kWidth,
+                .study_seed = 5,
+                .device = first_gpu(),
+                .graphs = graphs == Graphs::kCaptured ? cuda_graphs(first_gpu()).backend : nullptr}) {
     for (int b = 0; b < kWidth; ++b) {
       SlotInit init = trial(model, b);
       if (beside_broken && b != 1) init.hyper.optimizer.lr = std::numeric_limits<double>::quiet_NaN();
@@ -87,11 +91,11 @@ bool near(double found, double expected, double tolerance) {
 
 // Losses of two steps and gradients of the first.
 void compare_with_cpu(const Model& model, const Lowering& lowering, double tolerance) {
-  Array host(model.graph, model.recipe, chunked(1), kWidth, 5, at::kCPU);
+  Array host(model.graph, model.recipe, {.lowering = chunked(1), .width = kWidth, .study_seed = 5});
   for (int b = 0; b < kWidth; ++b) host.admit(b, trial(model, b));
   OnGpu device(model, lowering, Graphs::kNone);
-  host.keep_gradients(true);
-  device.array().keep_gradients(true);
+  host.keep_gradients();
+  device.array().keep_gradients();
   for (int step = 0; step < 2; ++step) {
     const std::vector<double> expected = step_all(host, model.batch), found = device.step();
     for (int b = 0; b < kWidth; ++b) {

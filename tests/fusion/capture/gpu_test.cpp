@@ -50,7 +50,8 @@ std::vector<StateBytes> states_after(int steps, const Model& model, const Loweri
                                      const std::set<int>& bad) {
   constexpr int kWidth = 4;
   const CudaGraphs graphs = cuda_graphs(device);
-  Array array(model.graph, model.recipe, lowering, kWidth, 5, device, graphs.backend);
+  Array array(model.graph, model.recipe,
+              {.lowering = lowering, .width = kWidth, .study_seed = 5, .device = device, .graphs = graphs.backend});
   for (int b = 0; b < kWidth; ++b) {
     array.admit(b, trial(model, b));
     if (!bad.contains(b)) continue;
@@ -185,9 +186,10 @@ TEST_CASE("an array on a GPU trains in a lower precision nearly as a CPU in floa
   REQUIRE(graphs.backend != nullptr);
   for (Model model : {conv_net(DType::kFloat32, OptimizerKind::kSgd), mlp(DType::kFloat32, OptimizerKind::kAdamW)}) {
     INFO(model.name << ", " << name_of(precision) << ", chunk " << chunk);
-    Array host(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
+    Array host(model.graph, model.recipe, {.lowering = chunked(chunk), .width = 4, .study_seed = 5});
     model.recipe.precision = precision;
-    Array device(model.graph, model.recipe, chunked(chunk), 4, 5, gpu, graphs.backend);
+    Array device(model.graph, model.recipe,
+                 {.lowering = chunked(chunk), .width = 4, .study_seed = 5, .device = gpu, .graphs = graphs.backend});
     CHECK(at::globalContext().allowTF32CuBLAS() == (precision == Precision::kTf32));
     for (int b = 0; b < 4; ++b) {
       host.admit(b, trial(model, b));
@@ -210,8 +212,10 @@ TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
   REQUIRE((graphs.backend != nullptr) == captured);
   for (Model model : {conv_net(DType::kFloat64, kind), mlp(DType::kFloat64, kind)}) {
     INFO(model.name << ", chunk " << chunk);
-    Array host(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
-    Array device(model.graph, model.recipe, chunked(chunk), 4, 5, first_gpu(), graphs.backend);
+    Array host(model.graph, model.recipe, {.lowering = chunked(chunk), .width = 4, .study_seed = 5});
+    Array device(
+        model.graph, model.recipe,
+        {.lowering = chunked(chunk), .width = 4, .study_seed = 5, .device = first_gpu(), .graphs = graphs.backend});
     for (int b = 0; b < 4; ++b) {
       SlotInit init = trial(model, b);
       if (b == 3) init.hyper.clip_norm = 0.1;

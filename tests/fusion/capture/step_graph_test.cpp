@@ -61,8 +61,9 @@ struct Watched {
 
   Watched(const Model& model, const Lowering& lowering, int width, int to_fail = 0) {
     captures->to_fail = to_fail;
-    array =
-        std::make_unique<Array>(model.graph, model.recipe, lowering, width, 5, at::kCPU, recording_graphs(captures));
+    array = std::make_unique<Array>(
+        model.graph, model.recipe,
+        ArrayOptions{.lowering = lowering, .width = width, .study_seed = 5, .graphs = recording_graphs(captures)});
   }
 };
 
@@ -118,7 +119,8 @@ TEST_CASE("replayed steps are those made op by op, bit for bit") {
     INFO(s.model.name << ", chunk " << chunk);
     Watched eager(s.model, chunked(chunk, {}, workers), kWidth, kNever);
     Watched captured(s.model, chunked(chunk, {}, workers), kWidth);
-    Array plain(s.model.graph, s.model.recipe, chunked(chunk, {}, workers), kWidth, 5, at::kCPU);
+    Array plain(s.model.graph, s.model.recipe,
+                {.lowering = chunked(chunk, {}, workers), .width = kWidth, .study_seed = 5});
     const Outcome expected = story(*eager.array, s);
     CHECK(story(*captured.array, s) == expected);
     CHECK(eager.array->step_counts().replayed == 0);
@@ -253,7 +255,7 @@ TEST_CASE("steps whose gradients are kept, and those of chunks that share layers
   const Setting s = settings().front();
   Watched keeps(s.model, chunked(4), kWidth);
   for (int b = 0; b < kWidth; ++b) keeps.array->admit(b, scheduled(s.model, b));
-  keeps.array->keep_gradients(true);
+  keeps.array->keep_gradients();
   const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
   static_cast<void>(epochs.run(*keeps.array));
   CHECK(keeps.captures->tried == 0);

@@ -27,7 +27,7 @@ std::vector<StateBytes> trained(Model model, bool clips, int threads, const Shap
   const Setting s = random_setting(std::move(model), 5, input, {27, 2, 17});
   Lowering lowering = chunked(kCompiled);
   lowering.threads_per_worker = threads;
-  Array array(s.model.graph, s.model.recipe, lowering, 2, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = lowering, .width = 2, .study_seed = 5});
   for (int b = 0; b < 2; ++b) array.admit(b, trial(s.model, b));
   const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
   for (int e = 0; e < 2; ++e) static_cast<void>(epochs.run(array));
@@ -81,10 +81,10 @@ TEST_CASE("a slot that clips is refused where the recipe says that none does") {
   Model model = large_mlp(DType::kFloat32, OptimizerKind::kSgd);
   SlotInit init = trial(model, 0);
   init.hyper.clip_norm = 1;
-  Array clips(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+  Array clips(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5});
   CHECK_NOTHROW(clips.admit(0, init));
   model.recipe.clips = false;
-  Array none(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+  Array none(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5});
   CHECK_THROWS_WITH(none.admit(0, init), "slot: found clip_norm, wanted none: its recipe says that no slot has one");
 }
 

@@ -115,7 +115,8 @@ struct Trained {
 };
 
 Trained trained(const Model& model, int width, int threads, int steps) {
-  Array array(model.graph, model.recipe, chunked(kCompiled, {}, threads), width, 5, at::kCPU);
+  Array array(model.graph, model.recipe,
+              {.lowering = chunked(kCompiled, {}, threads), .width = width, .study_seed = 5});
   for (int b = 0; b < width; ++b) array.admit(b, trial(model, b));
   Trained result;
   for (int s = 0; s < steps; ++s) result.losses.push_back(step_all(array, model.batch));
@@ -146,7 +147,7 @@ TEST_CASE("compressed slots train to the same bits alone and beside others, on a
     const Model model = with(base, Compression{.sigma = 0.01, .interval = 3});
     const Trained together = trained(model, 4, 1, 9);
     for (const int threads : {2, 3, 8}) CHECK((trained(model, 4, threads, 9) == together));
-    Array alone(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+    Array alone(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5});
     alone.admit(0, trial(model, 2));
     for (int s = 0; s < 9; ++s) static_cast<void>(step_all(alone, model.batch));
     CHECK((alone.extract(0) == together.states[2]));
@@ -162,10 +163,10 @@ TEST_CASE("a compressed slot that is saved between two refreshes goes on to the 
     const StateBytes whole_run = trained(model, 3, 1, kSteps).states[1];
     for (int pause = 0; pause < kSteps; ++pause) {
       INFO("saved before step " << pause);
-      Array first(model.graph, model.recipe, chunked(kCompiled), 3, 5, at::kCPU);
+      Array first(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 3, .study_seed = 5});
       for (int b = 0; b < 3; ++b) first.admit(b, trial(model, b));
       for (int s = 0; s < pause; ++s) static_cast<void>(step_all(first, model.batch));
-      Array second(model.graph, model.recipe, chunked(kCompiled, {}, 2), 2, 5, at::kCPU);
+      Array second(model.graph, model.recipe, {.lowering = chunked(kCompiled, {}, 2), .width = 2, .study_seed = 5});
       second.admit(1, trial(model, 7));
       static_cast<void>(step_all(second, model.batch));
       second.insert(0, trial(model, 1), first.extract(1));
@@ -182,7 +183,7 @@ TEST_CASE("a compressed slot that is saved between two refreshes goes on to the 
 TEST_CASE("a trial in a slot that another one has had begins without that one's bounds", "[numeric]") {
   const Model model = with(plain(), Compression{.sigma = 0.01, .interval = 1000});
   const auto state_after = [&](bool second) {
-    Array array(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5});
     const auto train = [&](int b) {
       array.admit(0, trial(model, b));
       for (int s = 0; s < 6; ++s) static_cast<void>(step_all(array, model.batch));
@@ -211,9 +212,9 @@ std::map<std::string, Off> errors_of(const Model& model) {
   constexpr int kSteps = 16, kFirst = 4;
   const Model exact = with(model, Compression{.sigma = 0});
   const BoundLayout layout = cpu::bounded_layers(model.graph);
-  Array array(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU),
-      reference(exact.graph, exact.recipe, chunked(kCompiled), 1, 5, at::kCPU);
-  for (Array* one : {&array, &reference}) one->keep_gradients(true);
+  Array array(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5}),
+      reference(exact.graph, exact.recipe, {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5});
+  for (Array* one : {&array, &reference}) one->keep_gradients();
   array.admit(0, trial(model, 2));
   std::map<std::string, Off> all;
   for (int s = 0; s < kSteps; ++s) {
@@ -272,7 +273,7 @@ SlotInit quick_trial(const Model& model, int b) {
 // good, if that is not 0.
 double loss_after(const Model& model, double times) {
   constexpr int kBefore = 8, kSteps = 400, kLast = 30, kTrials = 4;
-  Array array(model.graph, model.recipe, chunked(kCompiled), kTrials, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = kTrials, .study_seed = 5});
   for (int b = 0; b < kTrials; ++b) array.admit(b, quick_trial(model, b));
   for (int s = 0; s < kBefore; ++s) static_cast<void>(step_all(array, model.batch));
   for (int b = 0; times > 0 && b < kTrials; ++b) {
@@ -311,7 +312,7 @@ TEST_CASE("numbers of bounds that no step wrote do no harm") {
   for (const double odd : {-1.0, 1e300, std::nan(""), 1.0, 0.5}) {
     StateBytes state = sound;
     for (double& number : bounds_in(state)) number = odd;
-    Array array(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(kCompiled), .width = 1, .study_seed = 5});
     array.insert(0, trial(model, 0), state);
     for (int s = 0; s < 3; ++s) CHECK_NOTHROW(step_all(array, model.batch));
   }
@@ -346,7 +347,7 @@ TEST_CASE("compressed slots run compiled alone, and a plan says what of them lie
 TEST_CASE("what cannot be compressed is refused, with words") {
   const auto refusal = [](const Model& model, const Lowering& lowering) {
     try {
-      const Array array(model.graph, model.recipe, lowering, 2, 5, at::kCPU);
+      const Array array(model.graph, model.recipe, {.lowering = lowering, .width = 2, .study_seed = 5});
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kConfig);
       return std::string(error.what());

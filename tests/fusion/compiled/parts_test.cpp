@@ -121,7 +121,7 @@ TEST_CASE("an expanded value that LibTorch reads gets the sum of its elements' g
   CHECK(found.by_torch == Ops{"aten::flip"});
   std::vector<std::vector<double>> losses;
   for (const int chunk : {1, kCompiled}) {
-    Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+    Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = kWidth, .study_seed = 5});
     for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
     for (int step = 0; step < 3; ++step)
       losses.push_back(step_all(array, {{Samples{s.train.inputs, s.train.target, {}, 0, 12}}}));

@@ -33,7 +33,8 @@ struct Trained {
 };
 
 Trained trained(const Model& model, int width, int threads) {
-  Array array(model.graph, model.recipe, chunked(kCompiled, {}, threads), width, 5, at::kCPU);
+  Array array(model.graph, model.recipe,
+              {.lowering = chunked(kCompiled, {}, threads), .width = width, .study_seed = 5});
   for (int b = 0; b < width; ++b) array.admit(b, trial(model, b));
   Trained result;
   for (int s = 0; s < kSteps; ++s) result.losses.push_back(step_all(array, model.batch));
@@ -58,7 +59,7 @@ TEST_CASE("arrays of fewer slots than threads, or of others than multiples, trai
 TEST_CASE("an array that is narrowed goes on to the same bits, by teams") {
   const Model model = images();
   const auto narrowed = [&](int threads) {
-    Array array(model.graph, model.recipe, chunked(kCompiled, {}, threads), 4, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(kCompiled, {}, threads), .width = 4, .study_seed = 5});
     for (int b = 0; b < 4; ++b) array.admit(b, trial(model, b));
     static_cast<void>(step_all(array, model.batch));
     array.clear(1);
@@ -75,7 +76,7 @@ TEST_CASE("an array that is narrowed goes on to the same bits, by teams") {
 
 TEST_CASE("a slot of a team that fails does not keep the others from running") {
   const Model model = images();
-  Array array(model.graph, model.recipe, chunked(kCompiled, {}, 2), 3, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(kCompiled, {}, 2), .width = 3, .study_seed = 5});
   for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
   for (const int failing : {0, 2}) {
     std::array<bool, 3> ran = {};

@@ -54,7 +54,8 @@ CompiledGraph plan_of(const SmallGraph& small, std::int64_t apply_bytes) {
   const Graph graph = with_error(small.graph, DType::kFloat64);
   std::vector<int> index(graph.nodes.size());
   std::iota(index.begin(), index.end(), 0);
-  return compile_training(graph, index, DType::kFloat64, 1, {.apply_bytes = apply_bytes});
+  return compile({.graph = graph, .index = index, .dtype = DType::kFloat64, .options = {.apply_bytes = apply_bytes}})
+      .plan;
 }
 
 // The sizes of what each of the plan's optimizer steps applies, by step.

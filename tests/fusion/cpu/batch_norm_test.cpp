@@ -132,7 +132,8 @@ TEST_CASE("running statistics move towards the batch's") {
     for (double& v : n.small.weights[0]) v += offset;
     Graph& graph = n.small.graph;
     for (Weight& w : graph.weights) w.dtype = DType::kFloat32;
-    const CompiledGraph plan = compile_training(with_error(graph, DType::kFloat32), {0, 0}, DType::kFloat32, 1);
+    const CompiledGraph plan =
+        compile({.graph = with_error(graph, DType::kFloat32), .index = {0, 0}, .dtype = DType::kFloat32}).plan;
     Arena arena;
     const std::span<std::byte*> buffers = arena.bind(plan);
     std::vector<std::vector<float>> weights;
@@ -159,7 +160,8 @@ TEST_CASE("batches are counted in place") {
   small.call("aten::add_.Tensor", {count, std::int64_t{1}, std::int64_t{1}});
   small.graph.nodes.back().no_gradient = true;
   small.call("aten::square", {x});
-  const CompiledGraph plan = compile_training(with_error(small.graph, DType::kFloat64), {0, 1, 2}, DType::kFloat64, 1);
+  const CompiledGraph plan =
+      compile({.graph = with_error(small.graph, DType::kFloat64), .index = {0, 1, 2}, .dtype = DType::kFloat64}).plan;
   Arena arena;
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::int64_t batches = 41;

@@ -47,7 +47,11 @@ class Net {
     std::vector<int> index(graph.nodes.size());
     std::iota(index.begin(), index.end(), 0);
     const BoundLayout bounds = bounded_layers(graph);
-    return compile_training(graph, index, DType::kFloat32, 1, {.recompute = recompute, .bounds = &bounds});
+    return compile({.graph = graph,
+                    .index = index,
+                    .dtype = DType::kFloat32,
+                    .options = {.recompute = recompute, .bounds = &bounds}})
+        .plan;
   }
 
   SmallGraph small;
@@ -152,7 +156,7 @@ TEST_CASE("an encoded value's memory is free until it is decoded") {
   }();
   std::vector<int> index(graph.nodes.size());
   std::iota(index.begin(), index.end(), 0);
-  const CompiledGraph kept = compile_training(graph, index, DType::kFloat32, 1);
+  const CompiledGraph kept = compile({.graph = graph, .index = index, .dtype = DType::kFloat32}).plan;
   const std::size_t value = sizeof(float) * kBatch * kChannels * kPixels * kPixels;
   const std::size_t encoding = net.plan().arena_bytes;
   CAPTURE(encoding, kept.arena_bytes, value);
@@ -169,7 +173,9 @@ TEST_CASE("values are encoded in float32 alone") {
   std::iota(index.begin(), index.end(), 0);
   const BoundLayout bounds = bounded_layers(graph);
   CHECK(bounds.size() == 0);
-  CHECK_THROWS_AS(compile_training(graph, index, DType::kFloat64, 1, {.recompute = 1, .bounds = &bounds}), Error);
+  const TrainingOptions options = {.recompute = 1, .bounds = &bounds};
+  const CompileRequest request = {.graph = graph, .index = index, .dtype = DType::kFloat64, .options = options};
+  CHECK_THROWS_AS(compile(request), Error);
 }
 
 TEST_CASE("a value that two layers read is encoded within the smaller one of their bounds") {

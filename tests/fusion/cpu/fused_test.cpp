@@ -17,7 +17,7 @@ std::int64_t kernels_of(const SmallGraph& small, const std::string& op) {
   Graph graph = with_error(small.graph, DType::kFloat64);
   std::vector<int> index(graph.nodes.size());
   for (std::size_t i = 0; i < index.size(); ++i) index[i] = static_cast<int>(i);
-  const CompiledGraph plan = compile_training(graph, index, DType::kFloat64, 1);
+  const CompiledGraph plan = compile({.graph = graph, .index = index, .dtype = DType::kFloat64}).plan;
   return std::count_if(plan.infos.begin(), plan.infos.end(), [&](const auto& info) { return info.op == op; });
 }
 

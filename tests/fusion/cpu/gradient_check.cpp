@@ -91,9 +91,14 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
 
 CompiledGraph plan_of(const SmallGraph& small, Recompute recompute = 0, std::int64_t apply_bytes = 0) {
   const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
-  return compile_training(
-      graph, positions(graph), DType::kFloat64, 1,
-      {.library = small.library, .threads = kMostThreads, .recompute = recompute, .apply_bytes = apply_bytes});
+  return compile({.graph = graph,
+                  .index = positions(graph),
+                  .dtype = DType::kFloat64,
+                  .options = {.library = small.library,
+                              .threads = kMostThreads,
+                              .recompute = recompute,
+                              .apply_bytes = apply_bytes}})
+      .plan;
 }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
@@ -174,7 +179,13 @@ void check_stages(const SmallGraph& small, const Outcome& whole) {
 }  // namespace
 
 Graph with_error(Graph graph, DType dtype, const Library* library) {
-  const Dims sizes = compile_forward(graph, positions(graph), dtype, 1, library).outputs.at(0).sizes;
+  const Dims sizes = compile({.graph = graph,
+                              .index = positions(graph),
+                              .dtype = dtype,
+                              .pass = Pass::kForward,
+                              .options = {.library = library}})
+                         .plan.outputs.at(0)
+                         .sizes;
   const auto value = [&](Shape shape) {
     graph.values.push_back({"error" + std::to_string(graph.values.size()), std::move(shape), dtype});
     return static_cast<ValueId>(graph.values.size()) - 1;
@@ -224,8 +235,10 @@ Outcome run_in_float(const SmallGraph& small) {
     weight.dtype = weight.dtype == DType::kFloat64 ? DType::kFloat32 : weight.dtype;
   }
   const Graph graph = with_error(single.graph, DType::kFloat32);
-  return checked_run<float>(compile_training(graph, positions(graph), DType::kFloat32, 1, {.threads = kMostThreads}),
-                            single);
+  const std::vector<int> index = positions(graph);
+  const TrainingOptions options = {.threads = kMostThreads};
+  const CompileRequest request = {.graph = graph, .index = index, .dtype = DType::kFloat32, .options = options};
+  return checked_run<float>(compile(request).plan, single);
 }
 
 void check_float(const SmallGraph& small, double tolerance) {

@@ -49,7 +49,7 @@ class SmallGraph {
   Graph graph;
   std::vector<std::vector<double>> weights;  ///< Values, by Graph::weights.
   std::vector<double> hypers;
-  const Library* library = nullptr;  ///< Of compile_training().
+  const Library* library = nullptr;  ///< Of compile().
 
  private:
   ValueId value(Shape shape, DType dtype) {
@@ -65,8 +65,8 @@ struct Outcome {
   std::vector<std::vector<double>> gradients;  ///< By weight; empty where there is none.
 };
 
-/// The graph with its output's mean squared error against an input of targets, as compile_training() takes it: the
-/// error, and behind it the output. Throws as compile_forward().
+/// The graph with its output's mean squared error against an input of targets, as compile() takes it: the error,
+/// and behind it the output. Throws as compile().
 [[nodiscard]] Graph with_error(Graph graph, DType dtype, const Library* library = nullptr);
 
 /// Mean squared error against a target of sines. Runs the plan again in the same arena, alone and by teams of 1, 2 and

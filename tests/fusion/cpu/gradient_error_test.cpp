@@ -108,7 +108,7 @@ std::vector<double> elements(const Tensor& t, std::span<std::byte* const> buffer
 std::vector<Found> run_chain(const Chain& chain) {
   std::vector<int> index(chain.graph().nodes.size());
   std::iota(index.begin(), index.end(), 0);
-  const CompiledGraph plan = compile_training(chain.graph(), index, DType::kFloat64, 1);
+  const CompiledGraph plan = compile({.graph = chain.graph(), .index = index, .dtype = DType::kFloat64}).plan;
   Arena arena;
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::vector<std::vector<double>> weights = chain.weights();

@@ -30,7 +30,7 @@ std::string message_of(const Case& c) {
   try {
     const Graph graph = with_error(small.graph, DType::kFloat64);
     const std::vector<int> index(graph.nodes.size(), 0);
-    static_cast<void>(compile_training(graph, index, DType::kFloat64, 1));
+    static_cast<void>(compile({.graph = graph, .index = index, .dtype = DType::kFloat64}));
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kConfig);
     return error.what();
@@ -165,12 +165,19 @@ TEST_CASE("calls whose arguments do not go together are not compiled") {
   CHECK_THAT(message_of(c), Catch::Contains("cannot be compiled: "));
 }
 
+TEST_CASE("a call that lacks arguments, or has some of another kind, says which") {
+  CHECK_THAT(message_of({"aten::linear", {{3, 4}, {5, 4}}, {}}),
+             Catch::Contains("found 2 arguments, wanted argument 2 (they count from 0)"));
+  CHECK_THAT(message_of({"aten::softmax.int", {{3, 4}}, {kNone, kNone}}), Catch::Contains("argument 1 is no number"));
+  CHECK_THAT(message_of({"aten::max.dim", {{3, 4}}, {std::int64_t{0}}, 2}), Catch::Contains("wanted argument 2"));
+}
+
 TEST_CASE("a graph is trained by a loss of one number that something trained has a part in") {
   SmallGraph small;
   const ValueId x = small.weight("x", {3}), frozen = small.weight("frozen", {3}, false);
   const auto message = [](const Graph& graph) {
     try {
-      static_cast<void>(compile_training(graph, {0}, DType::kFloat64, 1));
+      static_cast<void>(compile({.graph = graph, .index = {0}, .dtype = DType::kFloat64}));
     } catch (const Error& error) {
       return std::string(error.what());
     }

@@ -100,8 +100,11 @@ const SmallLibrary kLibrary;
 
 CompiledGraph plan_of(const SmallGraph& small) {
   const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
-  return compile_training(graph, std::vector<int>(graph.nodes.size(), 0), DType::kFloat64, 1,
-                          {.library = small.library});
+  return compile({.graph = graph,
+                  .index = std::vector<int>(graph.nodes.size(), 0),
+                  .dtype = DType::kFloat64,
+                  .options = {.library = small.library}})
+      .plan;
 }
 
 SmallGraph with_library() {
@@ -158,8 +161,11 @@ TEST_CASE("what a part reads lies where it was when its backward runs, whatever 
   }
   small.call("aten::mm", {y, small.weight("v", {40, 3})});
   const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
-  const CompiledGraph plan = compile_training(graph, std::vector<int>(graph.nodes.size(), 0), DType::kFloat64, 1,
-                                              {.library = small.library, .recompute = 2});
+  const CompiledGraph plan = compile({.graph = graph,
+                                      .index = std::vector<int>(graph.nodes.size(), 0),
+                                      .dtype = DType::kFloat64,
+                                      .options = {.library = small.library, .recompute = 2}})
+                                 .plan;
   CHECK(plan.recomputed > 0);
   check_gradients(small);
 }

@@ -154,7 +154,8 @@ TEST_CASE("of equal maxima the first counts; a NaN is the largest of all") {
   CHECK(outcome.gradients[0][1] != 0);
   CHECK(outcome.gradients[0][4] == 0);
   CHECK(outcome.gradients[0][5] == 0);
-  const CompiledGraph plan = compile_forward(small.graph, {0}, DType::kFloat64, 1);
+  const CompiledGraph plan =
+      compile({.graph = small.graph, .index = {0}, .dtype = DType::kFloat64, .pass = Pass::kForward}).plan;
   Arena arena;
   const std::span<std::byte*> buffers = arena.bind(plan);
   buffers[static_cast<std::size_t>(plan.weights[0].buffer)] = reinterpret_cast<std::byte*>(small.weights[0].data());

@@ -76,7 +76,7 @@ CompiledGraph training_of(const SmallGraph& small, Recompute recompute = 0) {
   const Graph graph = with_error(small.graph, DType::kFloat64);
   std::vector<int> index(graph.nodes.size());
   std::iota(index.begin(), index.end(), 0);
-  return compile_training(graph, index, DType::kFloat64, 1, {.recompute = recompute});
+  return compile({.graph = graph, .index = index, .dtype = DType::kFloat64, .options = {.recompute = recompute}}).plan;
 }
 
 // The loss is a mean over the channels alone, so that its own memory counts for little.
@@ -147,7 +147,8 @@ TEST_CASE("evaluation has nothing to compute again") {
   const Graph graph = resnet_like().graph;
   std::vector<int> index(graph.nodes.size());
   std::iota(index.begin(), index.end(), 0);
-  CHECK(compile_forward(graph, index, DType::kFloat64, 1).recomputed == 0);
+  CHECK(compile({.graph = graph, .index = index, .dtype = DType::kFloat64, .pass = Pass::kForward}).plan.recomputed ==
+        0);
 }
 
 }  // namespace hfta::fusion::cpu::testing

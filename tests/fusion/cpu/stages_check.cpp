@@ -26,7 +26,8 @@ void copy(const Tensor& from, std::span<std::byte* const> source, const Tensor& 
 StagesInTurn::StagesInTurn(const Graph& graph, const std::vector<int>& index, const StageCut& cut,
                            const TrainingOptions& options) {
   for (int s = 0; s < cut.stages; ++s) {
-    stages_.push_back(compile_training_stage(graph, index, DType::kFloat64, 1, options, cut, s));
+    stages_.push_back(compile(
+        {.graph = graph, .index = index, .dtype = DType::kFloat64, .options = options, .stage = StageOf{cut, s}}));
   }
 }
 

@@ -11,7 +11,7 @@ namespace hfta::fusion::cpu::testing {
 /// The stages of a pipeline of one slot.
 class StagesInTurn {
  public:
-  /// `graph`: as compile_training() takes it.
+  /// `graph`: as compile() takes it.
   StagesInTurn(const Graph& graph, const std::vector<int>& index, const StageCut& cut, const TrainingOptions& options);
 
   struct Outcome {

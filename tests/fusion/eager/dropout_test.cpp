@@ -47,8 +47,8 @@ TEST_CASE("dropout is the same at any width, and off in evaluation") {
                                  {layer("flatten"), layer("linear", {std::int64_t{12}, std::int64_t{64}}),
                                   layer("dropout", {0.5}), layer("linear", {std::int64_t{64}, std::int64_t{4}})},
                                  {3, 4}, 4, DType::kFloat64);
-  Array alone(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU),
-      wide(model.graph, model.recipe, chunked(4), 4, 5, at::kCPU);
+  Array alone(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5}),
+      wide(model.graph, model.recipe, {.lowering = chunked(4), .width = 4, .study_seed = 5});
   alone.admit(0, trial(model, 2));
   for (int b = 0; b < 4; ++b) wide.admit(b, trial(model, b));
   for (int s = 0; s < 5; ++s) {

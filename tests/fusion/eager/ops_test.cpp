@@ -30,10 +30,10 @@ std::vector<Lowering> ways(const Model& model) {
 }
 
 void compare_with_alone(const Model& model, const Lowering& lowering) {
-  Array alone(model.graph, model.recipe, chunked(1), kWidth, 5, at::kCPU);
-  Array wide(model.graph, model.recipe, lowering, kWidth, 5, at::kCPU);
-  alone.keep_gradients(true);
-  wide.keep_gradients(true);
+  Array alone(model.graph, model.recipe, {.lowering = chunked(1), .width = kWidth, .study_seed = 5});
+  Array wide(model.graph, model.recipe, {.lowering = lowering, .width = kWidth, .study_seed = 5});
+  alone.keep_gradients();
+  wide.keep_gradients();
   admit_all(alone, model);
   admit_all(wide, model);
   for (int step = 0; step < 2; ++step) {
@@ -62,7 +62,7 @@ void compare_with_alone(const Model& model, const Lowering& lowering) {
 void compare_beside_broken(const Model& model, const Lowering& lowering) {
   std::vector<StateBytes> states;
   for (const bool broken : {false, true}) {
-    Array array(model.graph, model.recipe, lowering, kWidth, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = lowering, .width = kWidth, .study_seed = 5});
     admit_all(array, model);
     if (broken) {
       for (const int b : {0, 2}) {

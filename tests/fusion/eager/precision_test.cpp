@@ -68,7 +68,7 @@ std::vector<Model> models() {
 }
 
 Array filled(const Model& model, const Lowering& lowering, int width = kWidth) {
-  return {model.graph, model.recipe, lowering, width, 5, at::kCPU};
+  return {model.graph, model.recipe, {.lowering = lowering, .width = width, .study_seed = 5}};
 }
 
 void admit_all(Array& array, const Model& model) {
@@ -144,7 +144,7 @@ TEST_CASE("what lasts of a model in bfloat16 is float32") {
   for (const Model& model : models()) {
     INFO(model.name << ", chunk " << chunk);
     Array array = filled(in_bfloat16(model), chunked(chunk));
-    array.keep_gradients(true);
+    array.keep_gradients();
     admit_all(array, model);
     step_all(array, model.batch);
     const StateBytes state = array.extract(1);

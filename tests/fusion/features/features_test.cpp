@@ -72,7 +72,7 @@ using Curves = std::vector<std::map<std::string, double>>;
 std::pair<Curves, std::vector<StateBytes>> trained(const Model& model, const Graph& graph, const DeviceData& train,
                                                    const DeviceData& validation, const Lowering& lowering,
                                                    const EpochOptions& options = {}, int slots = 3) {
-  Array array(graph, model.recipe, lowering, slots, 5, at::kCPU);
+  Array array(graph, model.recipe, {.lowering = lowering, .width = slots, .study_seed = 5});
   const Epochs epochs(model.recipe, options, train, &validation);
   for (int b = 0; b < slots; ++b) array.admit(b, trial(model, b));
   Curves curves;
@@ -175,7 +175,7 @@ TEST_CASE("a pause in mid-epoch changes no bit, and computes nothing twice") {
   const Kept undisturbed(split, data, room), kept(split, data, room);
   const auto expected =
       trained(model, split->rest, undisturbed.train, undisturbed.validation, chunked(kCompiled, {}, 2));
-  Array array(split->rest, model.recipe, chunked(kCompiled, {}, 2), 3, 5, at::kCPU);
+  Array array(split->rest, model.recipe, {.lowering = chunked(kCompiled, {}, 2), .width = 3, .study_seed = 5});
   const Epochs epochs(model.recipe, {}, kept.train, &kept.validation);
   for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
   Curves curves;

@@ -1,7 +1,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <set>
 
+#include "base/error.hpp"
 #include "layer_text.hpp"
 
 namespace hfta::fusion::test {
@@ -137,6 +139,18 @@ TEST_CASE("every field of a graph but hypers' values and where reaches the signa
     signatures.insert(graph.signature());
   }
   CHECK(signatures.size() == 11);
+}
+
+TEST_CASE("sizes that 64 bits do not hold are an error", "[graph]") {
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62, kLeast = std::numeric_limits<std::int64_t>::min();
+  CHECK(elements_of({kBatch, 3, -2}, 4) == 4 * 3 * 8);
+  CHECK(elements_of({kHalf}, 1) == kHalf);
+  CHECK(bytes_of({kBatch, 3}, DType::kFloat64, 2) == 48);
+  CHECK_THROWS_WITH((void)elements_of({kHalf, 2}, 1),
+                    "model: found a tensor [4611686018427387904, 2] for a batch of 1, beyond any machine");
+  CHECK_THROWS_AS((void)elements_of({kBatch, 3}, kHalf), Error);
+  CHECK_THROWS_AS((void)elements_of({kLeast}, 1), Error);
+  CHECK_THROWS_AS((void)bytes_of({kHalf}, DType::kFloat32, 1), Error);
 }
 
 TEST_CASE("shapes and dtypes read as users write them", "[graph]") {

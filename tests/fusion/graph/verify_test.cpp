@@ -62,6 +62,11 @@ TEST_CASE("a graph holds together, or the node that does not is named") {
       {[](Graph& g) { g.values[1].dtype = DType::kInt64; }, "found float32 [2, 4], wanted int64 [2, 4]"},
       {[&](Graph& g) { stored(g).shape = {8}; }, "weight 'head.weight': found float32 [8], wanted float32 [2, 4]"},
       {[&](Graph& g) { stored(g).bytes.resize(31); }, "found 31 bytes, wanted 32"},
+      {[](Graph& g) {
+         constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+         g.values[1].shape = g.weights[0].shape = {kHuge, 4};
+       },
+       "weight 'head.weight': found float32 [4611686018427387904, 4], wanted what a machine can hold"},
       {[](Graph& g) { g.weights[0].value = 17; }, "weight 'head.weight': found value 17 of 4"},
   }));
   INFO(message);

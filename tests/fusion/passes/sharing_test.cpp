@@ -31,7 +31,7 @@ TEST_CASE("a frozen backbone is held once, and run once a step for slots at one 
   const Model model = frozen_backbone();
   const Data data;
   const int chunk = GENERATE(1, 2, 4);
-  Array array(model.graph, model.recipe, chunked(chunk, {}, 2), 4, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(chunk, {}, 2), .width = 4, .study_seed = 5});
   CHECK(array.shares_layers());
   CHECK(array.shared_bytes() >= (4 * 9 + 4 + 8) * 8);
   const Epochs epochs(model.recipe, {}, data.train, &data.validation);
@@ -49,7 +49,7 @@ TEST_CASE("a slot beside a frozen backbone's other users has the curve it has al
   const Data data;
   const Epochs epochs(model.recipe, {}, data.train, &data.validation);
   const auto curves = [&](int width, const Lowering& lowering) {
-    Array array(model.graph, model.recipe, lowering, width, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = lowering, .width = width, .study_seed = 5});
     std::vector<std::vector<std::map<std::string, double>>> all(4);
     for (int first = 0; first < 4; first += width) {
       for (int b = 0; b < width; ++b) array.admit(b, trial(model, first + b));
@@ -75,12 +75,12 @@ TEST_CASE("running statistics of a shared batch norm are still each slot's own")
   const Model model = frozen_backbone();
   const Data data;
   const Epochs epochs(model.recipe, {}, data.train, nullptr);
-  Array array(model.graph, model.recipe, chunked(2), 2, 5, at::kCPU);
+  Array array(model.graph, model.recipe, {.lowering = chunked(2), .width = 2, .study_seed = 5});
   array.admit(0, trial(model, 0));
   static_cast<void>(epochs.run(array));
   array.admit(1, trial(model, 1));
   static_cast<void>(epochs.run(array));
-  Array alone(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array alone(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   alone.admit(0, trial(model, 1));
   static_cast<void>(epochs.run(alone));
   CHECK(array.extract(1).size() == alone.extract(0).size());
@@ -101,7 +101,7 @@ TEST_CASE("running statistics of a shared batch norm are those of one that nobod
   const Epochs epochs(frozen.recipe, {}, data.train, nullptr);
   std::vector<at::Tensor> answers;
   for (const Model& model : {frozen, trained}) {
-    Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
     CHECK(array.shares_layers() == (answers.empty()));
     SlotInit init = trial(model, 0);
     init.hyper.optimizer.lr = 0;  // nothing moves but the statistics
@@ -122,7 +122,7 @@ TEST_CASE("samples that the model writes in place are not changed") {
   model.graph.nodes.insert(model.graph.nodes.begin(), in_place);
   const at::Tensor before = model.batch.parts[0].inputs[0].stored().clone();
   for (const int chunk : {1, 2}) {
-    Array array(model.graph, model.recipe, chunked(chunk), 2, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = chunked(chunk), .width = 2, .study_seed = 5});
     for (int b = 0; b < 2; ++b) array.admit(b, trial(model, b));
     step_all(array, model.batch);
     static_cast<void>(array.predict(0, model.batch.parts[0]));

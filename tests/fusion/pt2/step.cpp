@@ -221,10 +221,14 @@ std::string run_step(const Graph& graph, std::int64_t n, DType dtype) {
       recipe.dtype = dtype;
       Graph task = with_defaults(with_loss(graph, recipe));
       task.outputs = {task.objective->loss};
-      const cpu::CompiledGraph plan = cpu::compile_training(task, positions(task), dtype, n, {.apply_bytes = 1});
+      const cpu::CompiledGraph plan =
+          cpu::compile({.graph = task, .index = positions(task), .dtype = dtype, .n = n, .options = {.apply_bytes = 1}})
+              .plan;
       if (plan.arena_bytes <= kMostBytes) run(plan, task);
     }
-    const cpu::CompiledGraph plan = cpu::compile_forward(graph, positions(graph), dtype, n);
+    const cpu::CompiledGraph plan =
+        cpu::compile({.graph = graph, .index = positions(graph), .dtype = dtype, .n = n, .pass = cpu::Pass::kForward})
+            .plan;
     if (plan.arena_bytes <= kMostBytes) run(plan, graph);
     return "";
   } catch (const Error& error) {

@@ -70,7 +70,7 @@ std::vector<std::map<std::string, double>> curve(const DataSource& source, bool 
   Lowering lowering;
   lowering.chunk = compiled ? 1 : 2;
   if (compiled) lowering.executor = "compiled";
-  Array array(graph, recipe, lowering, 2, 1, at::kCPU);
+  Array array(graph, recipe, {.lowering = lowering, .width = 2, .study_seed = 1});
   for (int b = 0; b < 2; ++b) {
     SlotInit init;
     init.hyper.optimizer = default_hyper(recipe.optimizer);

@@ -32,7 +32,7 @@ void append(Curve& curve, const EpochResult& result) {
 // Curves of trials 0..count-1 over `epochs` epochs in an array of `width` slots.
 std::vector<Curve> curves(const Setting& s, int count, int epochs, int width, const Lowering& lowering,
                           const EpochOptions& options = {}) {
-  Array array(s.model.graph, s.model.recipe, lowering, width, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = lowering, .width = width, .study_seed = 5});
   const Epochs run(s.model.recipe, options, s.train, &s.validation);
   std::vector<Curve> all(static_cast<std::size_t>(count));
   for (int next = 0; next < count; next += width) {
@@ -81,7 +81,7 @@ TEST_CASE("slots at different epochs keep their curves") {
     INFO(s.model.name << ", chunk " << chunk);
     const EpochOptions options;
     const auto expected = curves(s, 4, 6, 4, chunked(chunk));
-    Array array(s.model.graph, s.model.recipe, chunked(chunk), 4, 5, at::kCPU);
+    Array array(s.model.graph, s.model.recipe, {.lowering = chunked(chunk), .width = 4, .study_seed = 5});
     const Epochs run(s.model.recipe, options, s.train, &s.validation);
     // Trials come in one after the other, so that every slot is at another epoch.
     std::vector<Curve> found(4);
@@ -116,7 +116,7 @@ TEST_CASE("order of samples follows its options") {
 TEST_CASE("train_loss is the mean over samples, validation is over the whole set") {
   Setting s = mlp_setting(DType::kFloat64);
   s.model.recipe.batch_size = static_cast<int>(kSamples);
-  Array array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
+  Array array(s.model.graph, s.model.recipe, {.lowering = chunked(1), .width = 1, .study_seed = 5});
   SlotInit still = trial(s.model, 0);
   still.hyper.optimizer.lr = 0;
   array.admit(0, still);

@@ -47,7 +47,7 @@ SlotInit scheduled(const Model& model, int b) {
 }
 
 Array array_of(const Setting& s, int chunk, int workers = 1) {
-  return {s.model.graph, s.model.recipe, chunked(chunk, {}, workers), kWidth, 5, at::kCPU};
+  return {s.model.graph, s.model.recipe, {.lowering = chunked(chunk, {}, workers), .width = kWidth, .study_seed = 5}};
 }
 
 /// Results and final states, by slot.

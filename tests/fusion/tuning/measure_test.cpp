@@ -151,8 +151,8 @@ TEST_CASE("every candidate trains the same, and goes on from a saved slot bit fo
   std::vector<double> expected;
   for (const Measured& candidate : all.candidates) {
     INFO(model.name << ": " << candidate.lowering.to_text());
-    Array array(model.graph, model.recipe, candidate.lowering, 3, 5, at::kCPU);
-    Array other(model.graph, model.recipe, candidate.lowering, 3, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = candidate.lowering, .width = 3, .study_seed = 5});
+    Array other(model.graph, model.recipe, {.lowering = candidate.lowering, .width = 3, .study_seed = 5});
     for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
     for (int s = 0; s < 3; ++s) step_all(array, model.batch);
     for (int b = 0; b < 3; ++b) other.insert(2 - b, trial(model, b), array.extract(b));

@@ -45,7 +45,7 @@ TEST_CASE("each row of the table has a name, and the ways to run are those of th
   for (const Lowering& way : ways) {
     INFO(way.to_text());
     CHECK(is_runnable(way, at::kCPU, graphs.get()));
-    CHECK_NOTHROW(Array(model.graph, model.recipe, way, 4, 5, at::kCPU, graphs));
+    CHECK_NOTHROW(Array(model.graph, model.recipe, {.lowering = way, .width = 4, .study_seed = 5, .graphs = graphs}));
     CHECK(slots_at_work(way, 4, at::kCPU) <= 4);
     CHECK(slots_at_work(way, 4, at::kCPU) >= std::min(way.chunk, 4));
     CHECK(slots_at_work(way, 4, at::kMeta) == 4);
@@ -81,7 +81,7 @@ TEST_CASE("memory is that of who runs; of compiled slots to the byte") {
     INFO(ways[i].to_text());
     const bool compiled = ways[i].executor == "compiled";
     CHECK(needs[i].slot == (compiled ? 0 : bytes_of_trained(model.graph)));  // gradients
-    Array array(model.graph, model.recipe, ways[i], 4, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = ways[i], .width = 4, .study_seed = 5});
     for (int b = 0; b < 4; ++b) array.admit(b, trial(model, b));
     static_cast<void>(step_all(array, model.batch));
     const std::int64_t beside = array.held_bytes() - 4 * array.bytes_per_slot() - array.shared_bytes();
@@ -148,7 +148,7 @@ TEST_CASE("teams and what is computed again change no bit") {
   for (const Lowering& way : ways_to_run({model.graph, model.recipe, at::kCPU, 5, 4, nullptr, MemoryPolicy::kAuto})) {
     if (way.executor != "compiled") continue;
     INFO(model.name << ": " << way.to_text());
-    Array array(model.graph, model.recipe, way, 5, 5, at::kCPU);
+    Array array(model.graph, model.recipe, {.lowering = way, .width = 5, .study_seed = 5});
     for (int b = 0; b < 5; ++b) array.admit(b, trial(model, b));
     for (int s = 0; s < 3; ++s) step_all(array, model.batch);
     std::vector<StateBytes> states;
@@ -177,7 +177,7 @@ TEST_CASE("whichever row has other numbers of threads, in the midst of training 
   for (const Lowering& way : ways_to_run({model.graph, model.recipe, at::kCPU, 3, 1, nullptr, MemoryPolicy::kAuto})) {
     std::vector<Lowering> others = on_threads(way, 3, at::kCPU, nullptr);
     const auto trained = [&](const std::vector<Lowering>& steps) {
-      Array array(model.graph, model.recipe, way, 3, 5, at::kCPU);
+      Array array(model.graph, model.recipe, {.lowering = way, .width = 3, .study_seed = 5});
       for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
       for (const Lowering& one : steps) {
         array.lower(one);
@@ -205,7 +205,8 @@ TEST_CASE("forms of ops are those that the lowering may choose among") {
   REQUIRE_FALSE(forms.empty());
   for (const auto& [family, names] : forms) {
     for (const std::string& name : names) {
-      CHECK_NOTHROW(Array(model.graph, model.recipe, chunked(4, {{family, name}}), 4, 5, at::kCPU));
+      CHECK_NOTHROW(
+          Array(model.graph, model.recipe, {.lowering = chunked(4, {{family, name}}), .width = 4, .study_seed = 5}));
     }
   }
 }
@@ -219,7 +220,7 @@ TEST_CASE("a lowering that nobody runs is an error of whoever asks for it") {
   const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
   for (const Lowering& lowering : {unknown, wide, again}) {
     CHECK_FALSE(is_runnable(lowering, at::kCPU, nullptr));
-    CHECK_THROWS_WITH(Array(model.graph, model.recipe, lowering, 2, 5, at::kCPU),
+    CHECK_THROWS_WITH(Array(model.graph, model.recipe, {.lowering = lowering, .width = 2, .study_seed = 5}),
                       Catch::Contains("on cpu, which nothing runs"));
   }
 }
