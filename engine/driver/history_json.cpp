@@ -44,10 +44,10 @@ json history_json(const search::History& history) {
   json list = json::array();
   for (const search::SeenTrial& trial : history) {
     list.push_back({{"params", params_json(trial.params)},
-                    {"values", numbers_json(trial.values)},
-                    {"value", trial.value ? number_json(*trial.value) : json(nullptr)},
+                    {"values", numbers_json(trial.curve)},
+                    {"value", trial.value() ? number_json(*trial.value()) : json(nullptr)},
                     {"state", trial.ended ? json(trials::name_of(*trial.ended)) : json(nullptr)}});
-    if (!trial.others.empty()) list.back()["others"] = numbers_json(trial.others);
+    if (trial.values.size() > 1) list.back()["others"] = numbers_json({trial.values.begin() + 1, trial.values.end()});
   }
   return list;
 }
@@ -57,10 +57,11 @@ search::History history_from(const json& list) {
   for (const json& one : list) {
     search::SeenTrial& trial = history.emplace_back();
     trial.params = params_from(one.at("params"));
-    trial.values = numbers_from(one.at("values"));
-    if (!one.at("value").is_null()) trial.value = number_from(one.at("value"));
+    trial.curve = numbers_from(one.at("values"));
+    if (!one.at("value").is_null()) trial.values = {number_from(one.at("value"))};
     if (!one.at("state").is_null()) trial.ended = trials::state_from(one.at("state").get<std::string>());
-    if (one.contains("others")) trial.others = numbers_from(one.at("others"));
+    if (trial.values.empty() || !one.contains("others")) continue;
+    for (const double value : numbers_from(one.at("others"))) trial.values.push_back(value);
   }
   return history;
 }

@@ -92,11 +92,9 @@ ordered_json json_of(const TrialEnded& e) {
   ordered_json json = {{"event", "trial_ended"},
                        {"trial", e.trial},
                        {"state", trials::name_of(e.state)},
-                       {"value", or_null(e.value)},
+                       {"value", or_null(trials::first_of(e.values))},
                        {"reason", e.reason.empty() ? ordered_json(nullptr) : ordered_json(e.reason)}};
-  if (e.others.empty()) return json;
-  json["values"] = {*e.value};
-  for (const double value : e.others) json["values"].push_back(value);
+  if (e.values.size() > 1) json["values"] = e.values;
   return json;
 }
 

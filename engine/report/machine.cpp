@@ -82,7 +82,7 @@ ordered_json to_json(const FrontSummary& front) {
 // Adds the values of several objectives in their order, and the test metrics, which every trial of the front has.
 void add_values(const ReportInput& input, const Trial& trial, ordered_json& out) {
   ordered_json values = ordered_json::array();
-  for (const double value : trials::values_of(trial)) values.push_back(number(value));
+  for (const double value : trial.values) values.push_back(number(value));
   out["values"] = values.empty() ? ordered_json(nullptr) : std::move(values);
   for (const auto& [name, value] : split(trial.test_metrics, input.objectives.front().metric).numbers) {
     out["metrics"][name] = number(value);
@@ -92,9 +92,9 @@ void add_values(const ReportInput& input, const Trial& trial, ordered_json& out)
 ordered_json to_json(const ReportInput& input, const Trial& trial) {
   ordered_json metrics = ordered_json::object();
   for (const auto& [name, value] : last_metrics(input, trial)) metrics[name] = number(value);
-  ordered_json out = {{"number", trial.number},       {"state", trials::name_of(trial.state)},
-                      {"value", number(trial.value)}, {"params", to_json(latest_params(trial))},
-                      {"epochs", last_epoch(trial)},  {"duration_s", number(duration(trial))},
+  ordered_json out = {{"number", trial.number},         {"state", trials::name_of(trial.state)},
+                      {"value", number(trial.value())}, {"params", to_json(latest_params(trial))},
+                      {"epochs", last_epoch(trial)},    {"duration_s", number(duration(trial))},
                       {"metrics", std::move(metrics)}};
   for (const auto& [set, matrix] : confusion_of(input, trial)) out["confusion_matrix"][set] = to_json(matrix);
   if (input.objectives.size() > 1) add_values(input, trial, out);
@@ -254,9 +254,8 @@ std::vector<std::string> value_columns(const ReportInput& input) {
 
 void add_value_cells(const ReportInput& input, const Trial& trial, const std::map<int, int>& fronts,
                      std::vector<std::string>& cells) {
-  const std::vector<double> values = trials::values_of(trial);
   for (std::size_t i = 0; i < input.objectives.size(); ++i) {
-    cells.push_back(i < values.size() ? shortest(values[i]) : "");
+    cells.push_back(i < trial.values.size() ? shortest(trial.values[i]) : "");
   }
   if (input.objectives.size() == 1) return;
   const auto front = fronts.find(trial.number);
