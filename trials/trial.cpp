@@ -20,6 +20,8 @@ State state_from(const std::string& name) {
   throw Error(ErrorKind::kStorage, "trial state: found '" + printable(name) + "', wanted one of Optuna's five");
 }
 
+const char* name_of(Goal goal) { return goal == Goal::kMinimize ? "minimize" : "maximize"; }
+
 std::optional<double> first_of(const std::vector<double>& values) {
   return values.empty() ? std::nullopt : std::optional(values.front());
 }

@@ -68,6 +68,9 @@ struct Trial {
 /// Whether larger or smaller values of the metric are better.
 enum class Goal { kMinimize, kMaximize };
 
+/// "minimize" or "maximize".
+[[nodiscard]] const char* name_of(Goal goal);
+
 /// A metric that a study optimises.
 struct Objective {
   std::string metric = {};  ///< Its recorded name: val_accuracy, ...
