@@ -17,8 +17,8 @@ namespace hfta::fusion {
 [[nodiscard]] std::string why_not_divided(const Graph& model, const Recipe& recipe, std::span<const int> parts,
                                           std::span<const std::int64_t> batches);
 
-/// Whether each sample's part of evaluation's first output is proved, in the same way, to be a function of that sample
-/// alone. Throws likewise.
+/// Whether each sample's part of evaluation's outputs is proved, in the same way, to be a function of that sample
+/// alone. Outputs that have no part for each sample do not matter. Throws likewise.
 [[nodiscard]] bool evaluates_samples_apart(const Graph& model);
 
 }  // namespace hfta::fusion

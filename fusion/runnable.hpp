@@ -10,9 +10,9 @@ namespace hfta::fusion {
 
 /// What running a graph has shown.
 struct Runnable {
-  /// Whether evaluation's first output for some sample was seen to change when another sample of the batch was
-  /// replaced: softmax over the batch, say, or batch norm without running statistics. Found by exchanging
-  /// the first and the last of a few samples, before and after a step. False for a loss of the model's own.
+  /// Whether evaluation's output for some sample (with a loss of the model's own: any of its outputs) was seen to change
+  /// when another sample of the batch was replaced: softmax over the batch, say, or a contrastive loss. Found by
+  /// exchanging the first and the last of a few samples, before and after a step.
   bool mixes_samples = false;
 };
 

@@ -9,7 +9,7 @@
 #include "base/faults.hpp"
 #include "engine/cli/arguments.hpp"
 #include "engine/config.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/module.hpp"
 #include "engine/topology/topology.hpp"
 #include "storage/store.hpp"

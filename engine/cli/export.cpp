@@ -1,6 +1,6 @@
 // hfta-tune export
 
-#include "engine/driver/export.hpp"
+#include "engine/export/export.hpp"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 #include "base/limits.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/places.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/parallel/parallel_trainer.hpp"
 #include "engine/parallel/start.hpp"
 #include "engine/topology/numa.hpp"

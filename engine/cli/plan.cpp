@@ -11,7 +11,7 @@
 #include "engine/cli/output.hpp"
 #include "engine/cli/places.hpp"
 #include "engine/cli/plan_report.hpp"
-#include "engine/driver/strategy.hpp"
+#include "engine/driver/draws/strategy.hpp"
 
 namespace hfta::engine {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
-#include "engine/driver/runner.hpp"
+#include "engine/driver/study/runner.hpp"
 #include "engine/report/front.hpp"
 #include "engine/report/timeline.hpp"
 #include "storage/stores/stores.hpp"

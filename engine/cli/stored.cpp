@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/report/report.hpp"
 #include "storage/stores/stores.hpp"
 

@@ -7,9 +7,9 @@
 
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
-#include "engine/driver/runner.hpp"
-#include "engine/driver/selection.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/goals/selection.hpp"
+#include "engine/driver/study/runner.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/report/words.hpp"
 #include "storage/checkpoints.hpp"
 

@@ -6,7 +6,7 @@
 #include "base/folder.hpp"
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
-#include "engine/driver/checkpoint_manager.hpp"
+#include "engine/driver/states/checkpoint_manager.hpp"
 #include "engine/report/words.hpp"
 #include "storage/state_survey.hpp"
 

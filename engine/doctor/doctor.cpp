@@ -88,6 +88,15 @@ Diagnosis examine(const std::filesystem::path& path, const std::optional<std::st
   if (!std::filesystem::exists(path, error))
     (void)storage::SqliteStore::open(path, storage::SqliteStore::Mode::kExamine);  // throws
   const std::string file = printable(path.filename().string());
+  if (std::filesystem::file_size(path, error) == 0 && !error) {
+    findings.push_back(
+        {Severity::kNote,
+         file,
+         "it is empty: a program ended, or the disk was full, before it was made",
+         "the command that was to make it makes it now; if there were studies in it, go back to a backup",
+         {}});
+    return diagnosis;
+  }
   attempt(file, findings, [&] {
     storage::SqliteStore store = storage::SqliteStore::open(path, storage::SqliteStore::Mode::kExamine);
     diagnosis.store = store.path();

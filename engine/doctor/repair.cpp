@@ -7,8 +7,8 @@
 
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
-#include "engine/driver/lease.hpp"
-#include "engine/driver/runner.hpp"
+#include "engine/driver/study/lease.hpp"
+#include "engine/driver/study/runner.hpp"
 #include "storage/sqlite/backup.hpp"
 
 namespace hfta::engine {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/config.hpp"
-#include "engine/driver/checkpoint_manager.hpp"
-#include "engine/driver/study_writer.hpp"
-#include "engine/driver/trial_table.hpp"
+#include "engine/driver/states/checkpoint_manager.hpp"
+#include "engine/driver/trials/trial_table.hpp"
+#include "engine/driver/writing/write_batch.hpp"
 #include "engine/trainer.hpp"
 #include "trials/trial.hpp"
 

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "engine/driver/best_tester.hpp"
 #include "engine/driver/driver_impl.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -33,8 +33,16 @@ int next_array(storage::Store& store, const std::string& study) {
 }
 
 DriverDependencies with_clock(const DriverDependencies& all, Clock& clock) {
-  return {all.store, all.trainers, all.workers,       clock,           all.states, all.events,
-          all.stop,  all.faults,   all.record_beside, all.state_memory};
+  return {.store = all.store,
+          .trainers = all.trainers,
+          .workers = all.workers,
+          .clock = clock,
+          .states = all.states,
+          .events = all.events,
+          .stop = all.stop,
+          .faults = all.faults,
+          .record_beside = all.record_beside,
+          .state_memory = all.state_memory};
 }
 
 }  // namespace
@@ -58,7 +66,14 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
     : config(study_config),
       clock(all.clock),
       dependencies(with_clock(all, clock)),
-      writer({all.store, all.states, all.events, clock, all.faults, all.stop, all.record_beside}, config.study),
+      writer({.store = all.store,
+              .states = all.states,
+              .events = all.events,
+              .clock = clock,
+              .faults = all.faults,
+              .stop = all.stop,
+              .beside = all.record_beside},
+             config.study),
       table(config, study.run_caps, prior_of(study)),
       queue(table),
       checkpoints(all.states, config,
@@ -69,11 +84,12 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
       numbering(table, writer, clock, all.stop, batch, [this] { return can_train(); }),
       array_scheduler(all.trainers, {config.width, config.refill}, next_array(all.store, config.study), table, queue,
                       checkpoints, clock,
-                      {[this](int most, std::optional<int> like) { return draw(most, like); },
-                       [this](int draw) { return numbering.enter(draw); },
-                       [this](int draw, const std::string& reason) { give_up(draw, reason); },
-                       [this](const std::string& line) { batch.events.emplace_back(Note{line}); },
-                       [this] { return halted(); }, [this] { start_ready(); }}),
+                      {.draw = [this](int most, std::optional<int> like) { return draw(most, like); },
+                       .enter = [this](int draw) { return numbering.enter(draw); },
+                       .fail = [this](int draw, const std::string& reason) { give_up(draw, reason); },
+                       .note = [this](const std::string& line) { batch.events.emplace_back(Note{line}); },
+                       .pause = [this] { return halted(); },
+                       .opens = [this] { start_ready(); }}),
       saver(table, checkpoints, writer, array_scheduler.arrays(), clock, all.state_memory, batch),
       catching_up(table, checkpoints, queue, saver),
       devices(all.trainers.size()),

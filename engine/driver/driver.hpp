@@ -11,7 +11,7 @@
 #include "base/clock.hpp"
 #include "base/faults.hpp"
 #include "engine/config.hpp"
-#include "engine/driver/device_workers.hpp"
+#include "engine/driver/devices/device_workers.hpp"
 #include "engine/driver/progress.hpp"
 #include "engine/trainer.hpp"
 #include "storage/checkpoints.hpp"

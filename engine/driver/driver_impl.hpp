@@ -10,18 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "engine/driver/array_scheduler.hpp"
-#include "engine/driver/catching_up.hpp"
-#include "engine/driver/checkpoint_manager.hpp"
+#include "engine/driver/arrays/left_arrays.hpp"
+#include "engine/driver/devices/thread_changes.hpp"
 #include "engine/driver/driver.hpp"
-#include "engine/driver/left_arrays.hpp"
-#include "engine/driver/numbering.hpp"
-#include "engine/driver/queue.hpp"
+#include "engine/driver/packing/array_scheduler.hpp"
 #include "engine/driver/run_budget.hpp"
-#include "engine/driver/state_saver.hpp"
-#include "engine/driver/study_writer.hpp"
-#include "engine/driver/thread_changes.hpp"
-#include "engine/driver/trial_table.hpp"
+#include "engine/driver/states/catching_up.hpp"
+#include "engine/driver/states/checkpoint_manager.hpp"
+#include "engine/driver/states/state_saver.hpp"
+#include "engine/driver/trials/numbering.hpp"
+#include "engine/driver/trials/queue.hpp"
+#include "engine/driver/trials/trial_table.hpp"
+#include "engine/driver/writing/study_writer.hpp"
 
 namespace hfta::engine {
 
@@ -73,7 +73,7 @@ struct Driver::Impl {
   [[nodiscard]] bool can_train() const;
   // starting.cpp: devices that are to train
   void launch();
-  bool with_idle_devices(const std::function<void(std::size_t device)>& act);
+  [[nodiscard]] bool act_on_idle_devices(const std::function<void(std::size_t device)>& act);
   void prepare(std::size_t device);
   void start_ready();
   [[nodiscard]] std::vector<int> lent_to_devices();

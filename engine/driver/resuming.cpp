@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "engine/driver/arrays/left_arrays.hpp"
 #include "engine/driver/driver_impl.hpp"
-#include "engine/driver/left_arrays.hpp"
 
 namespace hfta::engine {
 

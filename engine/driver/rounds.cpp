@@ -136,7 +136,10 @@ void Driver::Impl::finish(int draw, State state, const std::string& reason) {
 
 // Passes the batch to the writer. A round's status is sent when the slots that it emptied are filled again.
 void Driver::Impl::flush_batch() {
-  if (std::exchange(told_round, round) != round) batch.events.emplace_back(status());
+  if (told_round != round) {
+    told_round = round;
+    batch.events.emplace_back(status());
+  }
   writer.add(std::exchange(batch, {}));
 }
 

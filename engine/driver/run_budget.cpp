@@ -1,6 +1,6 @@
 #include "engine/driver/run_budget.hpp"
 
-#include "engine/driver/budget.hpp"
+#include "engine/driver/goals/budget.hpp"
 
 namespace hfta::engine {
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 #include "engine/config.hpp"
-#include "engine/driver/trial_table.hpp"
+#include "engine/driver/trials/trial_table.hpp"
 
 namespace hfta::engine {
 

@@ -6,8 +6,8 @@
 #include <exception>
 
 #include "base/error.hpp"
+#include "engine/driver/devices/lending.hpp"
 #include "engine/driver/driver_impl.hpp"
-#include "engine/driver/lending.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -19,15 +19,17 @@ constexpr double kLongEpochSeconds = 60;  // only longer epochs are interrupted 
 // Every device that has nothing to do gets an epoch, if there is one to be had. Where one fails, its trials come back,
 // and devices that had nothing to do may have now.
 void Driver::Impl::launch() {
-  for (bool again = true; again;) {
-    again = !with_idle_devices([this](std::size_t device) { array_scheduler.share(device); });
-    again |= !with_idle_devices([this](std::size_t device) { prepare(device); });
+  bool some_failed = false;
+  do {
+    const bool all_shared = act_on_idle_devices([this](std::size_t device) { array_scheduler.share(device); });
+    const bool all_prepared = act_on_idle_devices([this](std::size_t device) { prepare(device); });
+    some_failed = !all_shared || !all_prepared;
     start_ready();
-  }
+  } while (some_failed);
 }
 
 // Acts on each device that does nothing. Returns false if one failed, or its memory did not suffice.
-bool Driver::Impl::with_idle_devices(const std::function<void(std::size_t device)>& act) {
+bool Driver::Impl::act_on_idle_devices(const std::function<void(std::size_t device)>& act) {
   bool all = true;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].failed || dependencies.workers.busy(i)) continue;

@@ -14,9 +14,13 @@ bool is_variant(const WayNeed& way, const WayNeed& first) {
   return way.lowering.executor == first.lowering.executor && way.lowering.chunk == first.lowering.chunk;
 }
 
+// Of the variants of the first way, which alone decide whether a trial fits.
 const WayNeed& leanest(std::span<const WayNeed> ways) {
-  return *std::min_element(ways.begin(), ways.end(),
-                           [](const WayNeed& a, const WayNeed& b) { return a.total(1) < b.total(1); });
+  const WayNeed* least = &ways.front();
+  for (const WayNeed& way : ways) {
+    if (is_variant(way, ways.front()) && way.total(1) < least->total(1)) least = &way;
+  }
+  return *least;
 }
 
 // The most slots that fit, for each way.

@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "engine/fused/choice_cache.hpp"
+#include "fusion/simd/multiversion.hpp"
 #include "fusion/ways.hpp"
 
 namespace hfta::engine {
@@ -53,7 +54,7 @@ std::string graph_key(const fusion::Graph& graph, const fusion::Recipe& recipe) 
 }
 
 ChoiceKey choice_key(const TrainerSetup& setup, std::string graph, int width) {
-  return {setup.options().device + " " + cpu_model(),
+  return {fmt::format("{} {}, {}", setup.options().device, cpu_model(), name_of(fusion::simd::instruction_set())),
           TORCH_VERSION,
           std::move(graph),
           width,

@@ -12,7 +12,7 @@ namespace hfta::engine {
 
 /// Everything that a choice depends on.
 struct ChoiceKey {
-  std::string device, library;  ///< Device and CPU model; LibTorch's version.
+  std::string device, library;  ///< Device, CPU model and instruction set; LibTorch's version.
   std::string graph;  ///< Dtype and precision, optimizer, loss, batch size, and a hash of the graph's signature.
   int width = 0;      ///< Width of arrays that lowerings were measured for.
   int threads = 0;

@@ -136,20 +136,20 @@ void check_whole_batches(const TaskSpec& spec, const Graph& graph, const fusion:
   if (data.size % batch == 0) return;
   const bool filled = graph.fixed_batch > 0 || !graph.limits.allow(data.size % batch);
   const bool own = targets_of(spec) == Targets::kNone;
-  const bool numbers = std::any_of(evaluated.outputs.begin(), evaluated.outputs.end(), [&](fusion::ValueId id) {
-    const Shape& shape = shape_of(evaluated, id);
-    return shape.empty() || shape[0] != fusion::kBatch;
-  });
-  if (!filled || !(own ? numbers : mixes_samples)) return;
+  const bool numbers = own && std::any_of(evaluated.outputs.begin(), evaluated.outputs.end(), [&](fusion::ValueId id) {
+                         const Shape& shape = shape_of(evaluated, id);
+                         return shape.empty() || shape[0] != fusion::kBatch;
+                       });
+  if (!filled || !(numbers || mixes_samples)) return;
   const std::string wanted = graph.fixed_batch > 0
                                  ? fmt::format("a multiple of {}: the model takes no smaller batch", batch)
                                  : fmt::format(
                                        "another number or data.batch_size: the last batch would be of {}, the "
                                        "model takes {}",
                                        data.size % batch, printable(graph.limits.broken_by(data.size % batch)));
-  fail(spec,
-       fmt::format("data: found {} samples in the {} set, wanted {}, and {}", data.size, part, wanted,
-                   own ? "one of its outputs is of a batch as a whole" : "a sample's output depends on the others"));
+  fail(spec, fmt::format(
+                 "data: found {} samples in the {} set, wanted {}, and {}", data.size, part, wanted,
+                 numbers ? "one of its outputs is of a batch as a whole" : "a sample's output depends on the others"));
 }
 
 }  // namespace hfta::engine

@@ -190,8 +190,8 @@ void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
   if (batch < 1) fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted a number from 1 on", batch));
   if (n < 1) fail(spec.data.where, "data: found no training sample, wanted one or more");
   if (graph.fixed_batch > 0 && batch != graph.fixed_batch) {
-    fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted {}, at which {} was exported; exported with "
-                                      "dynamic_shapes it takes any",
+    fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted {}, at which {} was exported; exported "
+                                      "with Dim(\"batch\") in dynamic_shapes it takes any (Dim.AUTO may fix the batch)",
                                       batch, graph.fixed_batch, model_name(spec)));
   }
   if (graph.largest_batch > 0 && batch > graph.largest_batch) {
@@ -204,7 +204,11 @@ void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
   }
   const std::int64_t last = n % batch == 0 ? batch : n % batch;
   check_limits(spec, graph, batch, last);
-  if (last == 1 && !(spec.drop_last && n > 1 && batch > 1) && needs_two_samples(graph)) {
+  if (batch == 1 && needs_two_samples(graph)) {
+    fail(spec.data.where,
+         "data.batch_size: found 1, a batch of one sample, wanted at least 2: batch norm takes statistics of them");
+  }
+  if (last == 1 && !(spec.drop_last && n > 1) && needs_two_samples(graph)) {
     fail(spec.data.where, fmt::format("data.batch_size: found {}, which leaves a last batch of one sample of {} under "
                                       "batch norm; set drop_last: true or another batch_size",
                                       batch, n));

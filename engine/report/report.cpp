@@ -34,7 +34,7 @@ int place(trials::State state) {
   return 4;
 }
 
-// Reads metric.select of a record that engine/driver/study.cpp packed; a study that Optuna made has none.
+// Reads metric.select of a record that engine/driver/study/study.cpp packed; a study that Optuna made has none.
 bool selects_best(const json& packed) {
   const json::json_pointer select("/config/metric/select");
   return packed.is_object() && packed.contains(select) && packed.at(select) == "best";

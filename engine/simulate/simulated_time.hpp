@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "engine/driver/device_workers.hpp"
+#include "engine/driver/devices/device_workers.hpp"
 
 namespace hfta::engine {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/simulate/simulated_time.hpp"
 #include "engine/simulate/simulated_trainer.hpp"
 #include "storage/checkpoints.hpp"

@@ -107,7 +107,12 @@ bool evaluates_samples_apart(const Graph& model) {
   const Graph evaluated =
       complete.evaluation != nullptr ? *complete.evaluation : specialized(complete, Purpose::kEvaluation).graph;
   const Graph graph = with_writes_out_of_place(evaluated);
-  return dependence_in_shares(graph)[static_cast<std::size_t>(graph.outputs.at(0))] == DependsOn::kSample;
+  const std::vector<DependsOn> depends_on = dependence_in_shares(graph);
+  return std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId id) {
+    const Shape& shape = graph.values[static_cast<std::size_t>(id)].shape;
+    const bool by_sample = !shape.empty() && shape[0] == kBatch;
+    return !by_sample || depends_on[static_cast<std::size_t>(id)] == DependsOn::kSample;
+  });
 }
 
 }  // namespace hfta::fusion

@@ -328,7 +328,10 @@ void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {
 void Builder::run_backward(const Tensor& loss) {
   if (loss.numel() != 1 || loss.dtype != dtype_) throw ShapeError("found a loss that is not one floating-point number");
   if (!wants_gradient(loss)) {
-    throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
+    throw Error(
+        ErrorKind::kConfig,
+        "model: found no trained parameter that the loss depends on, wanted one; what runs under torch.no_grad() or is "
+        "detached does not count");
   }
   schedule_.backward = schedule_.steps.size();
   const Part seed = contribute(loss);

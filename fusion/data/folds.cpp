@@ -61,6 +61,24 @@ std::vector<int> deal_groups(const std::vector<Group>& groups, std::size_t size,
   return fold_of;
 }
 
+std::vector<std::size_t> without_last(std::vector<std::size_t> order, std::size_t count) {
+  order.resize(order.size() - count);
+  return order;
+}
+
+// The samples by class, each class in their order, without `left_out` of them: the last ones of whichever class has
+// most, so that no class loses a share that it would miss.
+std::vector<std::size_t> by_class(const std::vector<std::size_t>& order, const std::vector<std::int64_t>& classes,
+                                  std::size_t left_out) {
+  std::map<std::int64_t, std::vector<std::size_t>> members;
+  for (const std::size_t sample : order) members[classes[sample]].push_back(sample);
+  const auto smaller = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  for (; left_out > 0; --left_out) std::max_element(members.begin(), members.end(), smaller)->second.pop_back();
+  std::vector<std::size_t> sorted;
+  for (const auto& [label, samples] : members) sorted.insert(sorted.end(), samples.begin(), samples.end());
+  return sorted;
+}
+
 std::vector<std::int64_t> classes_of(const Dataset& data, const std::string& place) {
   if (!data.labelled || data.target.dtype() != DType::kInt64 || !data.target.shape.empty()) {
     fail_at(place,
@@ -85,12 +103,11 @@ std::vector<int> deal_folds(std::int64_t size, int count, const std::vector<std:
   const std::vector<std::int64_t> dealt = permutation(size, seed, 1);
   std::vector<std::size_t> order(dealt.begin(), dealt.end());
   if (!groups.empty()) return deal_groups(groups_in(order, classes, groups), order.size(), count);
-  if (!classes.empty()) {
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return classes[a] < classes[b]; });
-  }
   const auto parts = static_cast<std::size_t>(count);
   std::vector<int> fold_of(order.size(), -1);
-  for (std::size_t i = 0; i < order.size() / parts * parts; ++i) fold_of[order[i]] = static_cast<int>(i % parts);
+  const std::size_t left_out = order.size() % parts;
+  order = classes.empty() ? without_last(order, left_out) : by_class(order, classes, left_out);
+  for (std::size_t i = 0; i < order.size(); ++i) fold_of[order[i]] = static_cast<int>(i % parts);
   return fold_of;
 }
 

@@ -13,8 +13,9 @@ namespace hfta::fusion {
 ///
 /// Without groups, the samples are put in an order by a permutation of Stream::kSplit, item 1, under `seed`, and dealt
 /// to the parts in turn. With `classes` (one per sample, else empty) they are dealt class after class, in ascending
-/// order, so that the parts' shares of each class differ by at most one. The parts are equally large: the last size mod
-/// count samples of that order are in none, and are trained on by every fold.
+/// order, so that the parts' shares of each class differ by at most one. The parts are equally large: size mod count
+/// samples are in none, and are trained on by every fold. These are the last ones of that order, or with `classes` one
+/// after another the last one of the class that has most of them left.
 ///
 /// With `groups` (one per sample, else empty), whole groups are dealt, the largest first, ties in the order of their
 /// first sample in that permutation. Each goes to the part that has the least of what the group brings: the sum over

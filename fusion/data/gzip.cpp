@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "fusion/data/array_file.hpp"
@@ -43,6 +44,8 @@ class Inflater {
     const int result = inflate(&stream_, Z_NO_FLUSH);
     rest_ = rest_.subspan(most - stream_.avail_in);
     ended_ = result == Z_STREAM_END;
+    // Tapes and block devices pad a file with zeros; gzip(1) skips them.
+    if (ended_ && std::all_of(rest_.begin(), rest_.end(), [](std::byte b) { return b == std::byte{0}; })) rest_ = {};
     if (ended_ || result == Z_OK) return;
     if (result == Z_BUF_ERROR && !rest_.empty()) return;
     fail_at(place_, result == Z_BUF_ERROR ? "found a gzip file that is cut short" : "found a damaged gzip file");
@@ -57,6 +60,10 @@ class Inflater {
 }  // namespace
 
 std::vector<std::byte> inflate_gzip(std::span<const std::byte> bytes, const std::string& place) {
+  constexpr std::array kMagic = {std::byte{0x1f}, std::byte{0x8b}};
+  if (bytes.size() >= kMagic.size() && !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
+    fail_at(place, "found a file that is not gzipped, wanted one as its name says");
+  }
   const std::size_t most = std::max(kAlwaysAllowed, bytes.size() * kMostRatio);
   Inflater inflater(bytes, place);
   std::vector<std::byte> out;

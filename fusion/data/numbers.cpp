@@ -83,7 +83,7 @@ void check_whole(Stored stored, Use use, std::int64_t i, const std::string& plac
     fail_at(place,
             fmt::format("found {}{} at element {}, wanted a whole number{}", label, shortest(number), i,
                         use == Use::kLabels ? ", a class; the loss soft_cross_entropy takes probabilities of classes"
-                                            : ", which this input of the model takes"));
+                                            : ", as for an integer input of the model or folds.groups"));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "base/number_text.hpp"
@@ -48,18 +49,25 @@ const char* wanted_text(Use use) {
     case Use::kLabels:
       return "a class as a whole number from 0";
     case Use::kIntegers:
-      return "a whole number, which this input of the model takes";
+      return "a whole number, as for an integer input of the model or folds.groups";
     case Use::kNothing:
       break;
   }
   return "";
 }
 
+// std::from_chars rejects a number that is too small for a double as it rejects one that is too large. It is zero.
+std::optional<double> parse_double(std::string_view text) {
+  if (const auto value = parse_number<double>(text)) return value;
+  const auto wide = parse_number<long double>(text);
+  return wide && std::abs(*wide) < 1 ? std::optional(static_cast<double>(*wide)) : std::nullopt;
+}
+
 double number(const CsvRecord& record, const std::vector<std::string>& header, std::size_t column, Use use,
               std::int64_t ignored, const std::string& place) {
   std::string_view text = trimmed(record.fields[column]);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  const auto parsed = parse_number<double>(text);
+  const auto parsed = parse_double(text);
   const double value = parsed.value_or(0);
   const bool read = parsed && std::isfinite(value);
   // Beyond 2^53 a double no longer tells whole numbers apart.

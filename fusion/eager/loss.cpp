@@ -30,7 +30,10 @@ void add_by_kernel(const at::Tensor& losses, std::span<const at::Tensor> objecti
 
 void backward(const at::Tensor& loss) {
   if (!loss.requires_grad()) {
-    throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
+    throw Error(
+        ErrorKind::kConfig,
+        "model: found no trained parameter that the loss depends on, wanted one; what runs under torch.no_grad() or is "
+        "detached does not count");
   }
   loss.backward(at::ones_like(loss));  // the gradient of the sum, not of the mean
 }

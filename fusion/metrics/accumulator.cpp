@@ -49,7 +49,6 @@ MetricAccumulator::MetricAccumulator(std::vector<MetricSpec> specs, OutputKind k
                   fmt::format("metrics: found {}, wanted a metric of {}", spec.name, name_of(kind)));
     }
     reads.insert(row.reads.begin(), row.reads.end());
-    reads_loss_ = reads_loss_ || row.reads_loss;
   }
   for (const Statistic statistic : reads) sums_.push_back(make_sum(statistic));
 }
@@ -69,14 +68,10 @@ void MetricAccumulator::add(const at::Tensor& output, const at::Tensor& target) 
   for (const auto& sum : sums_) sum->add(batch);
 }
 
-std::vector<std::map<std::string, double>> MetricAccumulator::result(std::span<const double> losses) const {
+std::vector<std::map<std::string, double>> MetricAccumulator::result() const {
   std::vector<std::map<std::string, double>> metrics(static_cast<std::size_t>(std::max(slots_, 1)));
   if (specs_.empty()) return metrics;
-  if (!positions_.defined() || (reads_loss_ && losses.size() != metrics.size())) {
-    throw Error(ErrorKind::kInternal,
-                fmt::format("metrics: found {} and {} losses, wanted a batch and {}",
-                            positions_.defined() ? "a batch" : "none", losses.size(), metrics.size()));
-  }
+  if (!positions_.defined()) throw Error(ErrorKind::kInternal, "metrics: found none, wanted a batch");
   const at::NoGradGuard no_gradients;
   SlotSums fresh;
   fresh.kind = kind_;
@@ -85,7 +80,6 @@ std::vector<std::map<std::string, double>> MetricAccumulator::result(std::span<c
   for (const auto& sum : sums_) sum->write(slots);
   const at::Tensor nan = nan_.cpu();
   for (std::size_t b = 0; b < slots.size(); ++b) {
-    if (reads_loss_) slots[b].loss = losses[b];
     const bool defined = slots[b].positions > 0 && !nan.data_ptr<bool>()[b];
     for (const MetricSpec& spec : specs_) write_metric(spec, slots[b], defined, metrics[b]);
   }

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -41,17 +40,15 @@ class MetricAccumulator {
   /// together.
   void add(const at::Tensor& output, const at::Tensor& target);
 
-  /// Per slot, by recorded_name. Waits for the device. `losses`: each slot's mean loss over the set, which perplexity
-  /// reads. Throws Error{kInternal} if they are wanted and missing or no batch was added, Error{kConfig} if a metric
-  /// gives more than kMostMetricValues.
-  [[nodiscard]] std::vector<std::map<std::string, double>> result(std::span<const double> losses = {}) const;
+  /// Per slot, by recorded_name. Waits for the device. Throws Error{kInternal} if no batch was added, Error{kConfig} if
+  /// a metric gives more than kMostMetricValues.
+  [[nodiscard]] std::vector<std::map<std::string, double>> result() const;
 
  private:
   std::vector<MetricSpec> specs_;
   OutputKind kind_;
   int slots_;
   std::optional<std::int64_t> ignore_index_;
-  bool reads_loss_ = false;
   std::vector<std::unique_ptr<StatisticSum>> sums_;
   at::Tensor positions_, nan_;  ///< [c]: float64, bool
 };

@@ -45,6 +45,13 @@ at::Tensor ranks(const MetricBatch& batch) {
   return batch.per_class(ahead.sum(2), batch.weight());
 }
 
+// Log-probabilities are logits, too. What is left out may be NaN.
+at::Tensor nll(const MetricBatch& batch) {
+  const at::Tensor likelihood =
+      batch.scores().to(at::kDouble).log_softmax(2).gather(2, batch.target().unsqueeze(2)).squeeze(2);
+  return at::where(batch.weight().gt(0), -likelihood, 0.0).sum(1);
+}
+
 class ClassCounts final : public StatisticSum {
  public:
   void add(const MetricBatch& batch) override {
@@ -99,6 +106,8 @@ std::unique_ptr<StatisticSum> make_sum(Statistic statistic) {
       return plain_sum(&SlotSums::hits, hits);
     case Statistic::kRanks:
       return plain_sum(&SlotSums::ranks, ranks);
+    case Statistic::kNll:
+      return plain_sum(&SlotSums::nll, nll);
     case Statistic::kClassCounts:
       return std::make_unique<ClassCounts>();
     case Statistic::kConfusion:

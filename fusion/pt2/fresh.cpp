@@ -59,9 +59,7 @@ class Starter {
   void start(Weight& weight, const std::string& where) const {
     if (is_peft_constant(weight.name)) return;
     if (const std::optional<Init> adapter = peft_init(weight.name, weight.model_shape())) {
-      weight.init = *adapter;
-      weight.stored = nullptr;
-      return;
+      return start_adapter(weight, *adapter, where);
     }
     const int zero_row = zero_padding(weight);
     const Sample sample = sample_of(*weight.stored, zero_row);
@@ -84,19 +82,42 @@ class Starter {
   }
 
  private:
+  // PEFT draws one matrix of an adapter and leaves the other at zero. A second one that is not zero was trained, or
+  // goes with base weights that were changed for it (PiSSA, OLoRA), so that no other start is the pretrained model.
+  static void start_adapter(Weight& weight, const Init& usual, const std::string& where) {
+    const Sample sample = sample_of(*weight.stored, -1);
+    if (usual.kind == Kind::kZeros && sample.largest != 0) {
+      fail(where, fmt::format(
+                      "init: fresh: found values in '{}', wanted zeros, as in a PEFT adapter before it is trained (one "
+                      "of PiSSA or OLoRA belongs to base weights that were changed with it); wanted init: exported, "
+                      "or an adapter as init_lora_weights=True makes it",
+                      printable(weight.name)));
+    }
+    const std::optional<Init> init =
+        fits(sample, usual) || usual.kind == Kind::kZeros ? std::optional(usual) : recognise(sample, *weight.stored);
+    if (!init) fail_unknown(weight, sample, where);
+    weight.init = *init;
+    weight.stored = nullptr;
+  }
+
   [[noreturn]] static void fail_unknown(const Weight& weight, const Sample& sample, const std::string& where) {
     const std::size_t dot = weight.name.rfind('.');
     const std::string module = dot == std::string::npos ? "the model" : "module '" + weight.name.substr(0, dot) + "'";
     double square = 0;
     for (const double value : sample.values) square += value * value;
     const double spread = std::sqrt(square / static_cast<double>(std::max<std::size_t>(1, sample.values.size())));
-    fail(where,
-         fmt::format(
-             "init: fresh: cannot tell what '{}' {} of {} was drawn from (its mean square is {:.4g} squared): its "
-             "values fit no known first weights, as those of a trained model do not; wanted a model exported "
-             "before it was trained, init: exported (the file's weights), init: {{jitter: 0.01}} (near them, "
-             "another start for each seed), or freeze: {}",
-             printable(weight.name), to_text(weight.model_shape()), printable(module), spread, printable(weight.name)));
+    const std::string why =
+        sample.values.size() < kFewest
+            ? fmt::format("its {} values fit no default of a layer, and are too few to fit anything else",
+                          sample.values.size())
+            : "its values fit no known first weights, as those of a trained model do not";
+    fail(where, fmt::format("init: fresh: cannot tell what '{}' {} of {} was drawn from (its mean square is {:.4g} "
+                            "squared): {}; wanted "
+                            "a model exported before it was trained, init: exported (the file's weights), init: "
+                            "{{jitter: 0.01}} (near them, "
+                            "another start for each seed), or freeze: {}",
+                            printable(weight.name), to_text(weight.model_shape()), printable(module), spread, why,
+                            printable(weight.name)));
   }
 
   // The distribution that the innermost module that knows the weight, under any of its names, draws it from.

@@ -17,7 +17,6 @@ using Kind = Init::Kind;
 
 constexpr double kChance = 3e-7;     // chance of refusing true draws, per test
 constexpr double kDeviations = 5.1;  // what a normal number exceeds with that chance
-constexpr std::size_t kFew = 16;     // fewer fit almost anything
 
 // A normal distribution cut off at two standard deviations: its second and fourth moments, and what is left of it.
 constexpr double kCut = 2, kCutSecond = 0.7737413, kCutFourth = 1.4161935, kCutMass = 0.9544997;
@@ -245,7 +244,7 @@ Init of_parts(Init init) {
 }
 
 std::optional<Init> recognise(const Sample& sample, const StoredTensor& tensor) {
-  if (sample.values.size() < kFew || !std::isfinite(sample.largest)) return std::nullopt;
+  if (sample.values.size() < kFewest || !std::isfinite(sample.largest)) return std::nullopt;
   const std::optional<double> gain = sample.complex ? std::nullopt : orthogonal_gain(sample, tensor);
   if (gain) return Init{Kind::kOrthogonal, *gain};
   std::vector<Init> schemes = named_schemes(sample.shape);

@@ -9,6 +9,8 @@
 
 namespace hfta::fusion::pt2 {
 
+inline constexpr std::size_t kFewest = 16;  ///< Fewer values fit almost anything.
+
 /// Values of a tensor, some of them where it is large, and what is known of all.
 struct Sample {
   Shape shape;
@@ -35,7 +37,7 @@ struct Sample {
 /// The known scheme that the values were drawn by: those of torch.nn.init by the shape's fans (kaiming, xavier, lecun,
 /// uniform, normal and truncated normal), an embedding's N(0, 1), the 0.02 and 0.02 / sqrt(2 layers) of GPT-2,
 /// orthogonal matrices, else a spread of two digits. Of several that fit the likeliest, named schemes first. Nothing of
-/// fewer than sixteen values, which fit almost anything, or where no scheme fits.
+/// fewer than kFewest values, or where no scheme fits.
 [[nodiscard]] std::optional<Init> recognise(const Sample& sample, const StoredTensor& tensor);
 
 }  // namespace hfta::fusion::pt2

@@ -63,9 +63,9 @@ std::vector<std::string> warnings_of(const Graph& graph) {
   }
   for (const auto& [op, places] : random) {
     const std::string count = places.size() > 1 ? fmt::format(" and {} more", places.size() - 1) : "";
-    warnings.push_back(printable(
-        fmt::format("{}{}: {} draws at random in training; evaluation, without a graph of its own, takes its mean",
-                    places[0], count, op)));
+    warnings.push_back(printable(fmt::format(
+        "{}{}: {} draws at random in training; evaluation takes its mean, unless model.evaluation names a graph",
+        places[0], count, op)));
   }
   return warnings;
 }

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <span>
 
 #include "fusion/eager/layout.hpp"
 
@@ -105,9 +104,8 @@ void EvaluationSums::add_formulas(std::vector<std::map<std::string, double>>& al
 
 std::vector<std::map<std::string, double>> EvaluationSums::result() const {
   const at::Tensor mean = (loss_ / weight_).cpu().contiguous();
-  const std::span<const double> losses(mean.const_data_ptr<double>(), static_cast<std::size_t>(mean.numel()));
-  std::vector<std::map<std::string, double>> all(losses.size());
-  if (metrics_) all = metrics_->result(losses);
+  std::vector<std::map<std::string, double>> all(static_cast<std::size_t>(mean.numel()));
+  if (metrics_) all = metrics_->result();
   for (std::size_t b = 0; b < all.size(); ++b) all[b]["loss"] = mean.const_data_ptr<double>()[b];
   add_formulas(all, mean);
   return all;

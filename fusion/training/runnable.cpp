@@ -18,6 +18,7 @@
 #include "fusion/execution/torch_error.hpp"
 #include "fusion/graph/place.hpp"
 #include "fusion/op_traits.hpp"
+#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -60,24 +61,65 @@ double apart(const at::Tensor& a, const at::Tensor& b, std::int64_t changed) {
   return (others(a) - others(b)).abs().max().item<double>();
 }
 
-// Whether samples get other answers where the first or the last one of the batch is another one: beyond what a device
-// that adds in any order makes of the same batch.
-bool mixes_samples(Array& array, const Samples& samples, const at::Tensor& answers) {
-  constexpr double kBeyondNoise = 100;
-  const std::int64_t n = samples.size();
-  if (n < 2 || answers.numel() == 0) return false;
-  const at::Tensor again = array.predict(0, samples);
-  const double noise = std::max(apart(answers, again, 0), apart(answers, again, n - 1));
-  const std::array<std::int64_t, kSpares> places = {0, n - 1};
-  for (std::int64_t spare = 0; spare < kSpares; ++spare) {
-    const std::int64_t changed = places.at(static_cast<std::size_t>(spare));
-    Samples other = samples;
-    other.order = at::arange(n, at::TensorOptions().dtype(at::kLong).device(samples.array(0).device()));
-    other.order[changed] = n + spare;
-    if (apart(answers, array.predict(0, other), changed) > kBeyondNoise * noise) return true;
+// Evaluation's outputs that have a part for each sample. By position in Array::evaluate().
+std::vector<std::size_t> outputs_by_sample(const Graph& model, const Recipe& recipe) {
+  const Graph graph = with_loss(model, recipe);
+  const Graph& evaluated = graph.evaluation != nullptr ? *graph.evaluation : graph;
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < evaluated.outputs.size(); ++i) {
+    const Shape& shape = evaluated.values[static_cast<std::size_t>(evaluated.outputs[i])].shape;
+    if (!shape.empty() && shape[0] == kBatch) found.push_back(i);
   }
-  return false;
+  return found;
 }
+
+// What evaluation gives for each sample: of a built-in loss the output alone, which the loss takes sample by sample.
+using Answers = std::vector<at::Tensor>;
+
+// Asks a slot for the same samples in other company.
+class Mixing {
+ public:
+  Mixing(Array& array, const Graph& model, const Recipe& recipe, const Samples& samples)
+      : array_(array), samples_(samples), outputs_(outputs_by_sample(model, recipe)) {
+    if (recipe.loss != Loss::kModel) outputs_ = {0};
+  }
+
+  // Whether samples get other answers where the first or the last one of the batch is another one: beyond what a device
+  // that adds in any order makes of the same batch.
+  [[nodiscard]] bool is_seen() const {
+    constexpr double kBeyondNoise = 100;
+    const std::int64_t n = samples_.size();
+    if (n < 2) return false;
+    const Answers answers = answers_to(samples_), again = answers_to(samples_);
+    const std::array<std::int64_t, kSpares> places = {0, n - 1};
+    for (std::size_t spare = 0; spare < places.size(); ++spare) {
+      Samples other = samples_;
+      other.order = at::arange(n, at::TensorOptions().dtype(at::kLong).device(samples_.array(0).device()));
+      other.order[places.at(spare)] = n + static_cast<std::int64_t>(spare);
+      const Answers now = answers_to(other);
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        const double noise = std::max(apart(answers[i], again[i], 0), apart(answers[i], again[i], n - 1));
+        if (apart(answers[i], now[i], places.at(spare)) > kBeyondNoise * noise) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  [[nodiscard]] Answers answers_to(const Samples& samples) const {
+    const std::vector<at::Tensor> all = array_.evaluate(0, samples);
+    Answers answers;
+    for (const std::size_t i : outputs_) {
+      const at::Tensor& output = all.at(i);
+      if (output.dim() > 0 && output.size(0) == samples.size() && output.numel() > 0) answers.push_back(output);
+    }
+    return answers;
+  }
+
+  Array& array_;
+  const Samples& samples_;
+  std::vector<std::size_t> outputs_;  // positions in Array::evaluate()
+};
 
 Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
                  const c10::Device& device) {
@@ -95,19 +137,19 @@ Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hype
   std::vector<at::Tensor> losses = array.fresh_losses(0);
   const at::Tensor output = array.predict(0, samples);
   if (recipe.loss != Loss::kModel) check_output(graph, output, n);
-  const bool doubted = recipe.loss != Loss::kModel && !evaluates_samples_apart(graph);
-  Runnable found{doubted && mixes_samples(array, samples, output)};
+  const bool doubted = !evaluates_samples_apart(graph);
+  const Mixing mixing(array, graph, exact, samples);
+  Runnable found{doubted && mixing.is_seen()};
   constexpr double kRate = 0.01;
   const std::vector<double> rates(static_cast<std::size_t>(array.rates_per_slot()), kRate);
   array.step(0, batch, rates, losses);
   // Weights that begin as zeros may hide what is before them.
-  found.mixes_samples = found.mixes_samples || (doubted && mixes_samples(array, samples, array.predict(0, samples)));
+  found.mixes_samples = found.mixes_samples || (doubted && mixing.is_seen());
   return found;
 }
 
 // The calls that LibTorch's message may be about, which names an op and no place: "; see model.py:3: head
-// (aten::relu)".
-// "" if none is known.
+// (aten::relu)". "" if none is known.
 std::string calls_meant(const Graph& graph, const std::string& message) {
   constexpr std::string_view kNamespace = "aten::", kOverwritten = "modified by an inplace operation";
   constexpr std::size_t kMost = 3;

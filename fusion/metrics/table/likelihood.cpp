@@ -1,4 +1,4 @@
-// Metrics that follow from the loss.
+// Metrics that follow from the likelihood of the targets.
 #include <cmath>
 
 #include "fusion/metrics/table/rows.hpp"
@@ -6,20 +6,21 @@
 namespace hfta::fusion {
 namespace {
 
-std::vector<double> perplexity(const MetricSpec& /*spec*/, const SlotSums& sums) { return {std::exp(sums.loss)}; }
+std::vector<double> perplexity(const MetricSpec& /*spec*/, const SlotSums& sums) {
+  return {std::exp(sums.nll / sums.positions)};
+}
 
 }  // namespace
 
 std::vector<MetricRow> likelihood_rows() {
   return {{.info = {.name = "perplexity",
-                    .sentence = "exp of the mean loss, which is the negative log-likelihood.",
+                    .sentence = "exp of the mean negative log-likelihood of the targets, whatever the loss weighs.",
                     .takes = {OutputKind::kClassScores},
                     .options = {},
                     .larger_is_better = false},
-           .reads = {},
+           .reads = {Statistic::kNll},
            .values = perplexity,
-           .recorded = "perplexity",
-           .reads_loss = true}};
+           .recorded = "perplexity"}};
 }
 
 }  // namespace hfta::fusion

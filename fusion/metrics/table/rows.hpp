@@ -3,7 +3,6 @@
 /// fusion/metrics.
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "fusion/metric.hpp"
@@ -14,6 +13,7 @@ namespace hfta::fusion {
 enum class Statistic {
   kHits,         ///< hits
   kRanks,        ///< ranks
+  kNll,     ///< nll
   kClassCounts,  ///< both, predicted, wanted
   kConfusion,    ///< confusion
   kCurves,       ///< roc_area, average_precision, positives
@@ -31,12 +31,13 @@ enum class Statistic {
 /// one for every number of a sample.
 struct SlotSums {
   OutputKind kind = OutputKind::kValue;
-  double positions = 0;                                    ///< Positions; with columns, numbers of all columns.
-  double loss = std::numeric_limits<double>::quiet_NaN();  ///< The mean loss.
+  double positions = 0;  ///< Positions; with columns, numbers of all columns.
 
   double hits = 0;  ///< Positions whose prediction is right.
   std::vector<double>
       ranks;  ///< [C] positions at which r classes are ahead of the target. Of equal scores the first is.
+
+  double nll = 0;  ///< Sum of negative log-likelihoods of the targets, the scores being logits.
 
   std::vector<double> both;       ///< Positions whose target and prediction are of the class (of a column: yes).
   std::vector<double> predicted;  ///< Positions whose prediction is.
@@ -59,9 +60,8 @@ struct MetricRow {
   std::vector<Statistic> reads;
   /// One value, or one per class, or C * C: for each value of the indices (index_count), the last one fastest.
   std::vector<double> (*values)(const MetricSpec& spec, const SlotSums& sums);
-  const char* recorded;     ///< The beginning of recorded names.
-  int indices = 0;          ///< Numbers that a recorded name ends with, besides the class of average none.
-  bool reads_loss = false;  ///< SlotSums::loss
+  const char* recorded;  ///< The beginning of recorded names.
+  int indices = 0;       ///< Numbers that a recorded name ends with, besides the class of average none.
 };
 
 [[nodiscard]] const std::vector<MetricRow>& metric_rows();

@@ -11,8 +11,8 @@
 
 #include "base/error.hpp"
 #include "base/memory_files.hpp"
-#include "engine/driver/checkpoint_manager.hpp"
-#include "engine/driver/lineage.hpp"
+#include "engine/driver/states/checkpoint_manager.hpp"
+#include "engine/driver/trials/lineage.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;

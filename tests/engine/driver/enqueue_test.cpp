@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;

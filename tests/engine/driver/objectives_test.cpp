@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "engine/driver/checkpoint_manager.hpp"
-#include "engine/driver/export.hpp"
-#include "engine/driver/redraw.hpp"
-#include "engine/driver/study.hpp"
-#include "fusion/data/safetensors.hpp"
+#include "engine/driver/states/checkpoint_manager.hpp"
+#include "engine/driver/study/redraw.hpp"
+#include "engine/driver/study/study.hpp"
 #include "storage/checkpoints.hpp"
 #include "study_fixture.hpp"
 #include "trials/pareto.hpp"
@@ -124,35 +122,6 @@ TEST_CASE("every draw of NSGA-II can be made again from the store") {
     INFO("trial " << one.number);
     CHECK(one.stored == one.drawn);
   }
-}
-
-TEST_CASE("export wants to be told which trial of a front, unless there is one") {
-  Study study(config_of("nsga2", 40));
-  (void)study.run();
-  const std::vector<int> front = study.front();
-  REQUIRE(front.size() > 1);
-  const std::unique_ptr<storage::Store> store = study.open();
-  storage::StudyStates states(study.files, study.checkpoints);
-  storage::Checkpoints& finished = states.of(storage::StateKind::kFinished);
-  const auto exported = [&](std::optional<int> number) {
-    return export_trial(study.config, *store, finished, number, ExportFormat::kWeights).front().bytes;
-  };
-  CHECK_THROWS_WITH(exported({}), Catch::Contains("--trial: found nothing, wanted one of the") &&
-                                      Catch::Contains("on the Pareto front of study 'digits': " +
-                                                      std::to_string(front[0]) + ", " + std::to_string(front[1])));
-  const std::vector<Trial> all = study.trials();
-  for (const int number : front) {
-    const std::vector<std::byte> file = exported(number);
-    const auto metadata = fusion::parse_safetensors(file).metadata;
-    CHECK(metadata.at("trial") == std::to_string(number));
-    CHECK(metadata.contains("val_accuracy"));
-    CHECK(metadata.contains(kParameterCount));
-  }
-  const auto other = std::find_if(all.begin(), all.end(), [&](const Trial& trial) {
-    return trial.state == State::kComplete && std::count(front.begin(), front.end(), trial.number) == 0;
-  });
-  REQUIRE(other != all.end());
-  CHECK_THROWS_WITH(exported(other->number), Catch::Contains("wanted one of the Pareto front: kept are"));
 }
 
 TEST_CASE("the best trials of several objectives are a front, in whatever order they end") {

@@ -15,8 +15,8 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "engine/driver/left_arrays.hpp"
-#include "engine/driver/trial_table.hpp"
+#include "engine/driver/arrays/left_arrays.hpp"
+#include "engine/driver/trials/trial_table.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;

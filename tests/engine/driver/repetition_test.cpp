@@ -11,9 +11,9 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "engine/driver/best_repetitions.hpp"
-#include "engine/driver/redraw.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/goals/best_repetitions.hpp"
+#include "engine/driver/study/redraw.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/report/report.hpp"
 #include "study_fixture.hpp"
 

@@ -1,4 +1,4 @@
-// The time that a study has used, what ends it, and what changes of threads may cost of it.
+// The time that a study has used, and what ends it.
 
 #include "engine/driver/run_budget.hpp"
 
@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 
-#include "engine/driver/thread_changes.hpp"
 #include "hand_clock.hpp"
 #include "study_fixture.hpp"
 
@@ -76,23 +75,4 @@ TEST_CASE("a study without a budget or target does not end early") {
   budget.look(trained(config, 5), false);
   CHECK(!budget.ended());
   CHECK(!budget.out_of_time());
-}
-
-TEST_CASE("threads are changed while that took a fiftieth of the time, and not where memory ran out") {
-  ThreadChanges changes(2);
-  CHECK(changes.cost(0) == 0);
-  CHECK(changes.may_borrow(0, 0, 0));
-  changes.add(0, 2);
-  changes.add(0, 0);  // an epoch without a change
-  CHECK(changes.cost(0) == 2);
-  CHECK(!changes.may_borrow(0, 0, 99));
-  CHECK(changes.may_borrow(0, 0, 100));
-  CHECK(changes.may_borrow(0, 1, 0));  // it keeps what it has
-  changes.add(0, 1);
-  CHECK(changes.cost(0) == 1);
-  CHECK(!changes.may_borrow(0, 0, 149));
-  CHECK(changes.may_borrow(1, 0, 0));
-  changes.forbid(0);
-  CHECK(!changes.may_borrow(0, 1, 1e9));
-  CHECK(changes.may_borrow(1, 1, 1e9));
 }

@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "engine/driver/study.hpp"
+#include "engine/driver/study/study.hpp"
 #include "storage/stores/stores.hpp"
 
 namespace hfta::engine::testing {

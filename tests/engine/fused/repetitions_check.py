@@ -155,7 +155,10 @@ def write_folds(folder, count, seed):
     test, rest = sorted(order[:held]), sorted(order[held:])
     np.savez(folder / "test.npz", x=x[test], y=y[test])
     x, y = x[rest], y[rest]
-    dealt = sorted(permuted(len(y), seed, 1), key=lambda i: y[i])[:len(y) // count * count]
+    classes = [[i for i in permuted(len(y), seed, 1) if y[i] == label] for label in range(10)]
+    for _ in range(len(y) % count):
+        max(classes, key=len).pop()
+    dealt = sum(classes, [])
     for fold in range(count):
         part = sorted(dealt[fold::count])
         others = sorted(set(range(len(y))) - set(part))

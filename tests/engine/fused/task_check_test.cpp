@@ -203,8 +203,8 @@ TEST_CASE("the batch size must be one that an exported model runs with") {
   CHECK(message(2, 2, 0) == "");
   CHECK(message(2, 0, 2) == "");
   CHECK(message(3, 2, 0) ==
-        "c.yaml:9: data.batch_size: found 3, wanted 2, at which m.pt2 was exported; exported with dynamic_shapes it "
-        "takes any");
+        "c.yaml:9: data.batch_size: found 3, wanted 2, at which m.pt2 was exported; exported with Dim(\"batch\") "
+        "in dynamic_shapes it takes any (Dim.AUTO may fix the batch)");
   CHECK(message(3, 0, 2) == "c.yaml:9: data.batch_size: found 3, wanted at most 2, for which m.pt2 was exported");
   CHECK(message(4, 4, 0) == "c.yaml:9: data.batch_size: found 4, wanted at most the 3 training samples");
 }
@@ -339,6 +339,13 @@ TEST_CASE("what is filled up in evaluation must not depend on what it is filled 
                         Catch::EndsWith("a sample's output depends on the others"));
   graph.fixed_batch = 0;
   CHECK_NOTHROW(check_whole_batches(task, graph, odd, "test", true));
+  TaskSpec own = task;
+  own.recipe.loss = fusion::Loss::kModel;
+  graph.fixed_batch = 2;
+  CHECK_NOTHROW(check_whole_batches(own, graph, odd, "test", false));  // a loss for each sample
+  CHECK_THROWS_WITH(check_whole_batches(own, graph, odd, "test", true),
+                    Catch::EndsWith("a sample's output depends on the others"));
+  graph.fixed_batch = 0;
   graph.limits.smallest = 2;
   CHECK_THROWS_WITH(check_whole_batches(task, graph, odd, "test", true),
                     Catch::Contains("found 3 samples in the test set, wanted another number or data.batch_size: the "

@@ -183,7 +183,8 @@ TEST_CASE("a graph is trained by a loss of one number that something trained has
   CHECK(message(small.graph).empty());
   small.graph.nodes.clear();
   small.call("aten::sum", {frozen, {}});
-  CHECK(message(small.graph) == "model: found no trained parameter that the loss depends on, wanted one");
+  CHECK_THAT(message(small.graph),
+             Catch::StartsWith("model: found no trained parameter that the loss depends on, wanted one"));
 }
 
 TEST_CASE("constants beyond what a plan holds are not compiled") {

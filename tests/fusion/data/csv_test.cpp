@@ -90,6 +90,7 @@ TEST_CASE("tables come with tabs, and gzipped", "[csv]") {
       {"t.tsv", tabs},
       {"t.csv.gz", gzipped(commas)},
       {"t.tsv.gz", gzipped(tabs)},
+      {"padded.csv.gz", gzipped(commas) + std::string(512, '\0')},
       {"two.csv.gz", gzipped(commas.substr(0, 9)) + gzipped(commas.substr(9))}};
   for (const auto& [name, bytes] : files) {
     CAPTURE(name);
@@ -109,7 +110,9 @@ TEST_CASE("a gzip file that is none, is damaged or inflates beyond belief is ref
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "t: found a gzip file that is cut short"},
       {whole.substr(0, whole.size() - 3), "t: found a gzip file that is cut short"},
-      {"a,y\n1,2\n", "t: found a damaged gzip file"},
+      {"a,y\n1,2\n", "t: found a file that is not gzipped"},
+      {whole.substr(0, 2) + "a,y\n1,2\n", "t: found a damaged gzip file"},
+      {whole + std::string(100, '\0') + "x", "t: found a damaged gzip file"},
       {flipped, "t: found a damaged gzip file"},
       {gzipped(huge), "wanted at most 100 times as many"}};
   for (const auto& [bytes, message] : cases) {
@@ -198,7 +201,8 @@ TEST_CASE("tables that cannot be used are refused with line and column", "[csv]"
       {"a,y\n-1,0.5\n1e9,1\n2.5,1\n",
        "y",
        {},
-       "t: line 4: column 'a': found '2.5', wanted a whole number, which this input of the model takes",
+       "t: line 4: column 'a': found '2.5', wanted a whole number, as for an integer input of the model or "
+       "folds.groups",
        Use::kNumbers,
        Use::kIntegers},
   };

@@ -68,6 +68,15 @@ TEST_CASE("digits are images in 0..1 with ten classes", "[dataset]") {
   CHECK(counts == std::vector<int>{178, 182, 177, 183, 181, 182, 181, 179, 174, 180});
 }
 
+TEST_CASE("numbers that float32 does not hold are refused where the model takes it", "[dataset]") {
+  const TemporaryFolder folder;
+  const DataSource source = table(folder.write("t.csv", "a,b,y\n1,1e-400,0\n2,-1e39,1\n"));
+  const auto load = [&](DType dtype) { return load_data(source, kNumberTargets, 1, kData, {dtype}).train; };
+  CHECK(values<double>(load(DType::kFloat64).inputs[0].data) == std::vector<double>{1, 0, 2, -1e39});
+  CHECK_THROWS_WITH(load(DType::kFloat32),
+                    Catch::Contains("x: found -1e+39, wanted numbers that float32 holds; scale them, or train.dtype"));
+}
+
 TEST_CASE("the diabetes table is scaled as scikit-learn scales it", "[dataset]") {
   const Dataset data = load_data(table(kData / "diabetes.csv", "target"), kNumberTargets, 1, kData).train;
   CHECK(data.size == 442);
@@ -131,8 +140,8 @@ TEST_CASE("inputs that take integers keep them", "[dataset]") {
 
   folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 0.5F}));
   CHECK_THROWS_WITH(load_data(source, kClassTargets, 1, kData, inputs),
-                    Catch::EndsWith("ids.npy: found 0.5 at element 3, wanted a whole number, which this input of the "
-                                    "model takes"));
+                    Catch::EndsWith("ids.npy: found 0.5 at element 3, wanted a whole number, as for an integer "
+                                    "input of the model or folds.groups"));
   folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 3}));
   CHECK(load_data(source, kClassTargets, 1, kData, inputs).train.inputs[0].dtype() == DType::kInt64);
 

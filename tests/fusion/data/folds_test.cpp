@@ -70,6 +70,18 @@ TEST_CASE("parts are equally large, and where they are stratified differ by at m
   }
 }
 
+TEST_CASE("a rare class is validated, whatever its number", "[folds]") {
+  const auto [many, few, count] = GENERATE(table<int, int, int>({{101, 8, 10}, {98, 4, 5}, {10, 3, 5}, {203, 6, 10}}));
+  for (const int rare : {0, 1}) {
+    std::vector<std::int64_t> classes(static_cast<std::size_t>(many), 1 - rare);
+    classes.insert(classes.end(), static_cast<std::size_t>(few), rare);
+    const std::vector<int> folds = deal_folds(many + few, count, classes, {}, 7);
+    CHECK(left_out(folds) == (many + few) % count);
+    CHECK(std::count(folds.end() - few, folds.end(), -1) == 0);
+    CHECK(spread(counts_of(folds, count, classes).at(rare)) <= 1);
+  }
+}
+
 TEST_CASE("groups stay together, in parts as even as they allow", "[folds]") {
   const std::vector<std::int64_t> groups = random_numbers(300, 30, 1), classes = random_numbers(300, 3, 2);
   std::map<std::int64_t, int> sizes;

@@ -52,7 +52,7 @@ std::vector<Values> measured(const Set& set, const std::vector<std::int64_t>& si
     sums.add(set.output.narrow(1, begin, size), set.target.narrow(1, begin, size));
     begin += size;
   }
-  return sums.result(std::vector<double>(static_cast<std::size_t>(slots), 0.5));
+  return sums.result();
 }
 
 Values measured_alone(OutputKind kind, const at::Tensor& output, const at::Tensor& target) {
@@ -62,11 +62,8 @@ Values measured_alone(OutputKind kind, const at::Tensor& output, const at::Tenso
 Values naive(const Set& set, std::int64_t slot) {
   const at::Tensor output = set.output[slot], target = set.target[slot];
   switch (set.kind) {
-    case OutputKind::kClassScores: {
-      Values values = naive_classes(output, target);
-      values["perplexity"] = std::exp(0.5);
-      return values;
-    }
+    case OutputKind::kClassScores:
+      return naive_classes(output, target);
     case OutputKind::kLogit:
     case OutputKind::kMargin:
       return naive_columns(output, target, 0);
@@ -121,15 +118,18 @@ TEST_CASE("metrics of counts do not change a bit with the cut into batches") {
   const OutputKind kind =
       GENERATE(OutputKind::kClassScores, OutputKind::kLogit, OutputKind::kProbability, OutputKind::kMargin);
   const Set set = random_set(kind, 2, 50, 5);
-  const std::vector<Values> whole = measured(set, {50}), cut = measured(set, {3, 1, 8});
-  for (std::size_t b = 0; b < 2; ++b) CHECK(same_bits(whole[b], cut[b]));
+  std::vector<Values> whole = measured(set, {50}), cut = measured(set, {3, 1, 8});
+  for (std::size_t b = 0; b < 2; ++b) {
+    for (Values* values : {&whole[b], &cut[b]}) values->erase("perplexity");  // a sum of logarithms
+    CHECK(same_bits(whole[b], cut[b]));
+  }
 }
 
 TEST_CASE("a slot without a slot dimension is measured as one with it") {
   const Set set = random_set(every_kind(), 1, 20, 7);
   MetricAccumulator one(every_spec(set.kind), set.kind, 0);
   one.add(set.output[0], set.target[0]);
-  CHECK(same_bits(one.result(std::vector<double>{0.5}).at(0), measured(set, {20}).at(0)));
+  CHECK(same_bits(one.result().at(0), measured(set, {20}).at(0)));
 }
 
 TEST_CASE("a NaN or infinite output changes no bit of another slot, and a NaN is NaN in every metric of its own") {
@@ -318,13 +318,7 @@ TEST_CASE("what metrics are refused, and how") {
   CHECK(error_of([&] {
           classes("accuracy").add(at::zeros({3, 4}), at::zeros({5}, at::kLong));
         }) == "metrics: found class scores [3, 4] with targets [5], wanted scores [N, C, ...] with targets [N, ...]");
-  CHECK(error_of([&] { static_cast<void>(classes("accuracy").result()); }) ==
-        "metrics: found none and 0 losses, wanted a batch and 1");
-  CHECK(error_of([&] {
-          auto sums = classes("perplexity");
-          sums.add(at::zeros({3, 4}), at::zeros({3}, at::kLong));
-          static_cast<void>(sums.result());
-        }) == "metrics: found a batch and 0 losses, wanted a batch and 1");
+  CHECK(error_of([&] { static_cast<void>(classes("accuracy").result()); }) == "metrics: found none, wanted a batch");
   CHECK(error_of([&] {
           auto sums = classes("confusion_matrix");
           sums.add(at::zeros({3, 65}), at::zeros({3}, at::kLong));

@@ -132,11 +132,13 @@ Values naive_classes(const at::Tensor& scores, const at::Tensor& target) {
   const auto n = static_cast<double>(rows.size());
   std::vector<Binary> all(classes);
   Values counts;
+  double nll = 0;
   for (std::size_t a = 0; a < classes; ++a) {
     for (std::size_t b = 0; b < classes; ++b) counts[fmt::format("confusion_{}_{}", a, b)] = 0;
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto t = static_cast<std::size_t>(wanted[i][0]);
+    nll -= std::log(softmax[i][t]);
     std::size_t first = 0, ahead = 0;
     for (std::size_t k = 0; k < classes; ++k) {
       if (rows[i][k] > rows[i][first]) first = k;
@@ -152,6 +154,7 @@ Values naive_classes(const at::Tensor& scores, const at::Tensor& target) {
     for (std::size_t k = 1; k <= 3; ++k) counts[fmt::format("top_{}", k)] += ahead < k ? 1 / n : 0;
   }
   Values found = of_binaries(all, false);
+  found["perplexity"] = std::exp(nll / n);
   double recalls = 0, present = 0;
   for (std::size_t k = 0; k < classes; ++k) {
     if (all[k].wanted() == 0) continue;

@@ -238,8 +238,8 @@ TEST_CASE("warnings say what training will miss", "[pt2]") {
         std::vector<std::string>{
             "no dropout and no batch norm trains as in model.train(): drop runs as in model.eval(). That is "
             "right where these parts are frozen; else export model.train()",
-            "golden_forms.py:98: aten::rand_like draws at random in training; evaluation, without a graph of its own, "
-            "takes its mean"});
+            "golden_forms.py:98: aten::rand_like draws at random in training; evaluation takes its mean, unless "
+            "model.evaluation names a graph"});
   CHECK(model_of("recurrent").warnings().empty());
 }
 

@@ -1,8 +1,13 @@
+#include "fusion/pt2/options.hpp"
+
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <memory>
+#include <span>
 
+#include "base/random.hpp"
 #include "pt2_text.hpp"
 
 namespace hfta::fusion::test {
@@ -249,6 +254,47 @@ TEST_CASE("what no known scheme drew is refused, with its name and what to do", 
                         Catch::Contains("jitter") && Catch::Contains("freeze: turned"));
   options.freeze = {"turned"};
   CHECK_NOTHROW(model.graph(options));
+}
+
+// A parameter of a module of PEFT's with these values, and what a fresh start makes of it.
+Weight started(const std::string& name, const Shape& shape, const std::vector<float>& values) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+  Graph graph;
+  graph.values.push_back({name, shape, DType::kFloat32});
+  graph.weights.push_back({.name = name, .shape = shape, .value = 0});
+  graph.weights[0].stored =
+      std::make_shared<const StoredTensor>(StoredTensor{shape, DType::kFloat32, {bytes.begin(), bytes.end()}});
+  ImportOptions options;
+  options.fresh = true;
+  options.where = "c.yaml:3: model";
+  pt2::set_start(graph, options, {});
+  return graph.weights[0];
+}
+
+TEST_CASE("an adapter of PEFT starts anew only where the model does not lean on its first values", "[pt2]") {
+  const std::string a = "base_model.model.0.lora_A.default.weight", b = "base_model.model.0.lora_B.default.weight";
+  const std::vector<float> zeros(64, 0.0F);
+  CHECK(started(b, {8, 8}, zeros).init.kind == Init::Kind::kZeros);
+  std::vector<float> trained = zeros;
+  trained[5] = 1e-3F;
+  CHECK_THROWS_WITH(started(b, {8, 8}, trained),
+                    Catch::StartsWith("c.yaml:3: model: init: fresh: found values in '" + b));
+
+  CountedRandom random(3, Stream::kSimulation, 0);
+  std::vector<float> usual, gaussian, neither;
+  for (int i = 0; i < 512; ++i) {
+    usual.push_back(static_cast<float>((2 * random.uniform() - 1) / std::sqrt(64.0)));
+    gaussian.push_back(static_cast<float>(random.normal() / 8));  // init_lora_weights="gaussian": 1 / rank
+    neither.push_back(static_cast<float>(std::exp(2 * random.normal())));
+  }
+  const Init drawn = started(a, {8, 64}, usual).init, normal = started(a, {8, 64}, gaussian).init;
+  CHECK(drawn.kind == Init::Kind::kUniform);
+  CHECK(drawn.scale == Approx(1 / std::sqrt(64.0)));
+  CHECK(normal.kind == Init::Kind::kNormal);
+  CHECK(normal.scale == Approx(0.125).epsilon(0.2));
+  CHECK_THROWS_WITH(started(a, {8, 64}, neither), Catch::Contains("cannot tell what '" + a));
+  // Too few to tell: they may be of the usual scheme.
+  CHECK(started(a, {2, 2}, {0.1F, -0.2F, 0.3F, 0.25F}).init.kind == Init::Kind::kUniform);
 }
 
 TEST_CASE("a jitter keeps the stored values to start near", "[pt2]") {
