@@ -1,14 +1,11 @@
 #pragma once
-/// Parameters of a trial, and their values, as JSON, exactly.
+/// Parameters of a trial as JSON, exactly.
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "trials/trial.hpp"
 
 namespace hfta::engine {
-
-/// A number, a word, true or false; null for none.
-[[nodiscard]] nlohmann::json value_json(const trials::ParamValue& value);
 
 /// [[name, value], ...]
 [[nodiscard]] nlohmann::json params_json(const trials::Params& params);

@@ -17,10 +17,13 @@ struct SeenTrial {
   trials::Params params;
   /// The value that it had after epochs 1, 2, ...: that epoch's, or the best up to it, as the study selects. NaN or
   /// infinite where it diverged.
+  std::vector<double> curve = {};
+  /// The values it would have if it ended now, one per objective: those of the last epoch of `curve` that is finite.
   std::vector<double> values = {};
-  std::optional<double> value = {};         ///< The value it would have if it ended now: the last finite one of these.
   std::optional<trials::State> ended = {};  ///< kComplete, kPruned or kFail; unset: it has not ended.
-  std::vector<double> others = {};          ///< Values of the study's other objectives, in order; finite.
+
+  /// The first objective's of `values`; nullopt if there are none.
+  [[nodiscard]] std::optional<double> value() const { return trials::first_of(values); }
 };
 
 /// Every earlier draw, in order, including trials that another program asked for.

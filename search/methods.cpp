@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "search/sampler/begun.hpp"
 #include "search/sampler/restricted.hpp"
 #include "search/space.hpp"
@@ -164,8 +165,9 @@ std::vector<MethodField> freeze_thaw_fields() {
 std::string stages_text(const MethodOptions& options) {
   const FreezeThawOptions& own = options.freeze_thaw;
   std::string text =
-      "half of the slots for whom most is expected of an epoch; the others in turn for new trials, and for those of "
-      "less than";
+      "half of the slots train the trials whose next epoch promises most; the others take new trials in turn with "
+      "those "
+      "of less than";
   std::int64_t end = own.eta;
   for (; end < own.max_epochs; end *= own.eta) text += fmt::format(" {},", end);
   return text + fmt::format(" {} epochs", own.max_epochs);
@@ -355,7 +357,9 @@ const Method* find_method(std::string_view name) {
 
 const Method& method(std::string_view name) {
   if (const Method* const found = find_method(name)) return *found;
-  throw Error(ErrorKind::kConfig, fmt::format("method: found '{}', which there is not", name));
+  std::vector<std::string> names;
+  for (const Method& one : methods()) names.emplace_back(one.name);
+  throw Error(ErrorKind::kConfig, fmt::format("method: found '{}', wanted one of {}", printable(name), join(names)));
 }
 
 }  // namespace hfta::search

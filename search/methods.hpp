@@ -76,7 +76,7 @@ struct Method {
   bool takes_sampler = false;     ///< MethodOptions::sampler chooses its configurations.
   bool takes_objectives = false;  ///< It can search for several objectives, which give trials no single order.
   bool learns = false;            ///< Sampler::learns() of its sampler; if it takes another's, see learns().
-  bool reads_curves = false;      ///< It learns from SeenTrial::values alone: a trial without them tells it nothing.
+  bool reads_curves = false;      ///< It learns from SeenTrial::curve alone: a trial without one tells it nothing.
 };
 
 /// The method's sampler, within the space's conditions and the task's constraints (make_restricted()), behind the

@@ -74,20 +74,9 @@ std::optional<Interval> interval_of(const Distribution& d) {
   return std::nullopt;
 }
 
-bool is_normal(DistributionKind kind) {
-  return kind == DistributionKind::kNormal || kind == DistributionKind::kQNormal ||
-         kind == DistributionKind::kLogNormal || kind == DistributionKind::kQLogNormal;
-}
-
-bool is_quantized(DistributionKind kind) {
-  return kind == DistributionKind::kQUniform || kind == DistributionKind::kQLogUniform ||
-         kind == DistributionKind::kQLogUniformValues || kind == DistributionKind::kQNormal ||
-         kind == DistributionKind::kQLogNormal;
-}
-
 double normal_value(const Distribution& d, double z) {
   const double x = d.mu + d.sigma * z;
-  return d.kind == DistributionKind::kLogNormal || d.kind == DistributionKind::kQLogNormal ? std::exp(x) : x;
+  return is_logarithmic(d.kind) ? std::exp(x) : x;
 }
 
 Multiples multiples_in(double low, double high, double q) {

@@ -26,9 +26,6 @@ struct Interval {
 /// nullopt for constant, categorical and the normal kinds.
 [[nodiscard]] std::optional<Interval> interval_of(const trials::Distribution& d);
 
-[[nodiscard]] bool is_normal(trials::DistributionKind kind);
-[[nodiscard]] bool is_quantized(trials::DistributionKind kind);
-
 /// The value of a normal kind for a standard normal z, before rounding to multiples of q.
 [[nodiscard]] double normal_value(const trials::Distribution& d, double z);
 

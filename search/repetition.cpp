@@ -22,10 +22,10 @@ std::optional<double> value_after(const Runs& runs, std::size_t epoch, const tri
   std::vector<double> values;
   bool any = false;
   for (const SeenTrial* run : runs) {
-    const bool here = epoch < run->values.size();
+    const bool here = epoch < run->curve.size();
     if (!here && !failed(*run)) return std::nullopt;
     any = any || here;
-    values.push_back(here ? run->values[epoch] : kFailed);
+    values.push_back(here ? run->curve[epoch] : kFailed);
   }
   return any ? std::optional(trials::value_of(values, repetitions.rank, goal)) : std::nullopt;
 }
@@ -33,23 +33,25 @@ std::optional<double> value_after(const Runs& runs, std::size_t epoch, const tri
 std::optional<double> value_now(const Runs& runs, const trials::Repetitions& repetitions, trials::Goal goal) {
   std::vector<double> values;
   for (const SeenTrial* run : runs) {
-    if (!run->value && !failed(*run)) return std::nullopt;
-    values.push_back(failed(*run) ? kFailed : *run->value);
+    if (run->values.empty() && !failed(*run)) return std::nullopt;
+    values.push_back(failed(*run) ? kFailed : *run->value());
   }
   const double value = trials::value_of(values, repetitions.rank, goal);
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 SeenTrial seen(const Runs& runs, const trials::Repetitions& repetitions, trials::Goal goal) {
-  SeenTrial whole{repetitions.configuration_of(runs.front()->params), {}, std::nullopt, std::nullopt};
+  SeenTrial whole{repetitions.configuration_of(runs.front()->params)};
   if (static_cast<int>(runs.size()) < repetitions.count()) return whole;
-  while (const auto value = value_after(runs, whole.values.size(), repetitions, goal)) whole.values.push_back(*value);
-  whole.value = value_now(runs, repetitions, goal);
+  while (const auto value = value_after(runs, whole.curve.size(), repetitions, goal)) whole.curve.push_back(*value);
+  if (const auto value = value_now(runs, repetitions, goal)) whole.values = {*value};
   const auto has_ended = [](const SeenTrial* run) { return run->ended.has_value(); };
   if (!std::all_of(runs.begin(), runs.end(), has_ended)) return whole;
   const auto pruned = [](const SeenTrial* run) { return run->ended == trials::State::kPruned; };
   const bool any_pruned = std::any_of(runs.begin(), runs.end(), pruned);
-  whole.ended = !whole.value ? trials::State::kFail : any_pruned ? trials::State::kPruned : trials::State::kComplete;
+  whole.ended = whole.values.empty() ? trials::State::kFail
+                : any_pruned         ? trials::State::kPruned
+                                     : trials::State::kComplete;
   return whole;
 }
 

@@ -109,7 +109,7 @@ void validate_normal(const Distribution& d) {
   require(std::isfinite(d.mu), "mu", d.mu, "a finite number");
   require(std::isfinite(d.sigma) && d.sigma >= 0, "sigma", d.sigma, "a finite number of at least 0");
   const double reach = std::abs(d.mu) + kNormalReach * d.sigma;
-  const bool log = d.kind == DistributionKind::kLogNormal || d.kind == DistributionKind::kQLogNormal;
+  const bool log = is_logarithmic(d.kind);
   if (log)
     require(reach <= kMostExponent, "sigma", d.sigma, "|mu| + 8.6 sigma of at most 700 (it is an exponent of e)");
   require(std::isfinite(reach), "sigma", d.sigma, "mu + 8.6 sigma that is a finite number");

@@ -30,7 +30,7 @@ Decision without_progress(const OwnValues& trial, const StoppingOptions& options
 }
 
 Decision at_target(const OwnValues& trial, const StoppingOptions& options, trials::Goal goal) {
-  return trials::better(options.value, trial.value, goal) ? Decision::kContinue : Decision::kComplete;
+  return trials::better(options.value.value(), trial.value, goal) ? Decision::kContinue : Decision::kComplete;
 }
 
 }  // namespace
@@ -69,12 +69,15 @@ const std::vector<StoppingField>& stopping_fields() {
 }
 
 std::string text_of(const StoppingField& field, const StoppingOptions& options) {
-  if (const auto* whole = std::get_if<int StoppingOptions::*>(&field.field)) {
-    const int number = options.*(*whole);
-    return field.choices.empty() ? std::to_string(number) : field.choices.at(static_cast<std::size_t>(number));
-  }
-  const double number = options.*std::get<double StoppingOptions::*>(field.field);
-  return std::isfinite(number) ? shortest(number) : "";
+  struct Text {
+    const StoppingField& field;
+    std::string operator()(int number) const { return std::to_string(number); }
+    std::string operator()(double number) const { return std::isfinite(number) ? shortest(number) : ""; }
+    std::string operator()(AshaMode mode) const { return field.choices.at(static_cast<std::size_t>(mode)); }
+    std::string operator()(const std::optional<int>& number) const { return std::to_string(number.value_or(0)); }
+    std::string operator()(const std::optional<double>& number) const { return number ? (*this)(*number) : ""; }
+  };
+  return std::visit([&](const auto member) { return Text{field}(options.*member); }, field.field);
 }
 
 const std::vector<StoppingRule>& stopping_rules() {
@@ -92,7 +95,8 @@ const std::vector<StoppingRule>& stopping_rules() {
        {"min_epochs", "eta", "mode"},
        "asynchronous successive halving: at each rung one in eta trials goes on, the others wait",
        [](const StoppingOptions& options, trials::Goal goal, const std::vector<int>& run_caps) {
-         return options.mode == 0 ? make_asha(options, goal, run_caps) : make_asha_stopping(options, goal);
+         return options.mode == AshaMode::kPromote ? make_asha(options, goal, run_caps)
+                                                   : make_asha_stopping(options, goal);
        }},
       {"sha",
        {"min_epochs", "eta"},

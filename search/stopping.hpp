@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,34 +19,40 @@
 
 namespace hfta::search {
 
+/// The forms of asha: trials wait at a rung until they are promoted, or are stopped there.
+enum class AshaMode { kPromote, kStop };
+
 /// Options of all rules; each rule reads its own (StoppingRule::reads).
 struct StoppingOptions {
   int max_epochs = 1;  ///< Epochs of a trial that is not stopped: train.epochs.
   int min_epochs = 1;
   int min_trials = 5;
   int eta = 3;
-  int mode = 0;  ///< Form of asha: 0 promote, 1 stop.
+  AshaMode mode = AshaMode::kPromote;
   double percentile = 25;
   int patience = 5;
   double min_delta = 0;
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
-  double value = std::numeric_limits<double>::quiet_NaN();  ///< Value that completes a trial, for target.
-  int max_iter = 0, s = 0;  ///< W&B's numbers for bands; max_iter 0: bands from min_epochs on.
-  int confidence = 95;      ///< Percent, for racing.
+  std::optional<double> value = {};  ///< Value that completes a trial; target has to have one.
+  std::optional<int> max_iter = {};  ///< W&B's number for bands, positive; unset: bands from min_epochs on.
+  int s = 0;                         ///< W&B's number of bands below max_iter.
+  int confidence = 95;               ///< Percent, for racing.
 };
 
 /// One field of StoppingOptions that a config may set. Its default is StoppingOptions'.
 struct StoppingField {
   const char* name;
-  std::variant<int StoppingOptions::*, double StoppingOptions::*> field;
+  std::variant<int StoppingOptions::*, double StoppingOptions::*, AshaMode StoppingOptions::*,
+               std::optional<int> StoppingOptions::*, std::optional<double> StoppingOptions::*>
+      field;
   double least, most;
   const char* sentence;
   const char* fallback = nullptr;         ///< Its default in words; nullptr: as a number. "": there is none.
-  std::vector<std::string> choices = {};  ///< Words for 0, 1, ...; empty: it is a number.
+  std::vector<std::string> choices = {};  ///< Words for an enumeration's values, in order; empty: it is a number.
 };
 [[nodiscard]] const std::vector<StoppingField>& stopping_fields();
-/// The value of a field, as a config has it; "" for one that was left out.
+/// The value of a field, as a config has it: for an integer that is unset 0, for a number that is unset or infinite "".
 [[nodiscard]] std::string text_of(const StoppingField& field, const StoppingOptions& options);
 
 /// A trial as it is seen by a rule that judges it by its own values alone.

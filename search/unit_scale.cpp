@@ -21,10 +21,6 @@ std::optional<double> number_of(const ParamValue& value) {
   return std::nullopt;
 }
 
-bool is_log_normal(DistributionKind kind) {
-  return kind == DistributionKind::kLogNormal || kind == DistributionKind::kQLogNormal;
-}
-
 }  // namespace
 
 std::optional<UnitScale> UnitScale::of(const trials::Distribution& d) {
@@ -55,7 +51,7 @@ double UnitScale::fraction(double value) const {
     // The differences are taken of halves, so that they cannot overflow.
     at = ((interval->log ? std::log(x) : x) / 2 - interval->a / 2) / (interval->b / 2 - interval->a / 2);
   } else {
-    const double exponent = is_log_normal(d.kind) ? (value > 0 ? std::log(value) : -HUGE_VAL) : value;
+    const double exponent = is_logarithmic(d.kind) ? (value > 0 ? std::log(value) : -HUGE_VAL) : value;
     at = ((exponent - d.mu) / d.sigma / kDeviations + 1) / 2;
   }
   return std::clamp(at, 0.0, 1.0);

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/json_int.hpp"
 #include "base/text.hpp"
+#include "trials/json.hpp"
 
 namespace hfta::storage {
 namespace {
@@ -16,22 +17,10 @@ using nlohmann::json;
 using trials::Distribution;
 using trials::ParamValue;
 
-// JSON has no words for these numbers; an object cannot be mistaken for another parameter value.
-constexpr const char* kNonFinite = "float";
-
 constexpr int kDeepest = 64;  // levels; ours has 4. Functions that walk the values recurse at each level
 
-json non_finite(double value) { return {{kNonFinite, shortest(value)}}; }
-
-double from_non_finite(const std::string& word) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (word == "inf") return kInfinity;
-  if (word == "-inf") return -kInfinity;
-  throw Error(ErrorKind::kStorage, fmt::format("number: found '{}', wanted nan, inf or -inf", printable(word)));
-}
-
-/// Python's json module writes the bare words NaN, Infinity and -Infinity; here they become our objects.
+/// Python's json module writes the bare words NaN, Infinity and -Infinity; here they become trials::number_json()'s
+/// objects.
 std::string without_python_words(std::string_view text) {
   static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"NaN", R"({"float":"nan"})"}, {"-Infinity", R"({"float":"-inf"})"}, {"Infinity", R"({"float":"inf"})"}};
@@ -74,15 +63,15 @@ json distribution_to_json(const Distribution& distribution) {
   json values = json::array();
   for (const ParamValue& value : distribution.values) values.push_back(param_to_json(value));
   json probabilities = json::array();
-  for (const double p : distribution.probabilities) probabilities.push_back(param_to_json(ParamValue(p)));
+  for (const double p : distribution.probabilities) probabilities.push_back(trials::number_json(p));
   return {{"kind", trials::name_of(distribution.kind)},
           {"values", std::move(values)},
           {"probabilities", std::move(probabilities)},
-          {"min", param_to_json(ParamValue(distribution.min))},
-          {"max", param_to_json(ParamValue(distribution.max))},
-          {"mu", param_to_json(ParamValue(distribution.mu))},
-          {"sigma", param_to_json(ParamValue(distribution.sigma))},
-          {"q", param_to_json(ParamValue(distribution.q))},
+          {"min", trials::number_json(distribution.min)},
+          {"max", trials::number_json(distribution.max)},
+          {"mu", trials::number_json(distribution.mu)},
+          {"sigma", trials::number_json(distribution.sigma)},
+          {"q", trials::number_json(distribution.q)},
           {"integer", distribution.integer}};
 }
 
@@ -116,14 +105,8 @@ auto reading(std::string_view text, const std::string& what, Read read) {
 }  // namespace
 
 json param_to_json(const ParamValue& value) {
-  struct ToJson {
-    json operator()(std::monostate) const { return nullptr; }
-    json operator()(bool b) const { return b; }
-    json operator()(std::int64_t i) const { return i; }
-    json operator()(double d) const { return std::isfinite(d) ? json(d) : non_finite(d); }
-    json operator()(const std::string& s) const { return s; }
-  };
-  return std::visit(ToJson{}, value);
+  const auto* number = std::get_if<double>(&value);
+  return number != nullptr ? trials::number_json(*number) : trials::value_json(value);
 }
 
 ParamValue param_from_json(const json& value) {
@@ -146,9 +129,7 @@ ParamValue param_from_json(const json& value) {
     case json::value_t::string:
       return value.get<std::string>();
     default:
-      if (value.is_object() && value.size() == 1 && value.contains(kNonFinite) && value[kNonFinite].is_string()) {
-        return from_non_finite(value[kNonFinite].get<std::string>());
-      }
+      if (const std::optional<double> number = trials::non_finite_from(value)) return *number;
       // Optuna takes lists and the like for choices, too, with a warning. They are known by their text.
       return value.dump(-1, ' ', true, json::error_handler_t::replace);
   }
@@ -193,7 +174,7 @@ trials::Space space_from_json(std::string_view text) {
 std::string ints_to_json(const std::vector<int>& numbers) { return json(numbers).dump(); }
 
 std::string progress_to_json(const Progress& progress) {
-  return dump({{"seconds", param_to_json(ParamValue(progress.seconds))}, {"ended_by", progress.ended_by}});
+  return dump({{"seconds", trials::number_json(progress.seconds)}, {"ended_by", progress.ended_by}});
 }
 
 Progress progress_from_json(std::string_view text) {

@@ -48,35 +48,6 @@ Range continuous_range(const Distribution& d) {
   }
 }
 
-bool is_logarithmic(DistributionKind kind) {
-  switch (kind) {
-    case DistributionKind::kLogUniform:
-    case DistributionKind::kQLogUniform:
-    case DistributionKind::kLogUniformValues:
-    case DistributionKind::kQLogUniformValues:
-    case DistributionKind::kInvLogUniform:
-    case DistributionKind::kInvLogUniformValues:
-    case DistributionKind::kLogNormal:
-    case DistributionKind::kQLogNormal:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_quantized(DistributionKind kind) {
-  switch (kind) {
-    case DistributionKind::kQUniform:
-    case DistributionKind::kQLogUniform:
-    case DistributionKind::kQLogUniformValues:
-    case DistributionKind::kQNormal:
-    case DistributionKind::kQLogNormal:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// The greatest multiple of q at or below `value`, forgiving what a division like 0.3 / 0.1 leaves over.
 double multiple_below(double value, double q) {
   const double ratio = value / q, nearest = std::round(ratio);

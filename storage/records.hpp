@@ -74,11 +74,10 @@ struct RoundRecord {
 struct StateChange {
   int trial = 0;  ///< Its number.
   trials::State state = trials::State::kRunning;
-  std::optional<double> value;
+  std::vector<double> values;  ///< Trial::values.
   std::string reason;
   trials::UtcTime when;
   std::optional<int> round = std::nullopt;  ///< Trial::ended_round; unset: not written.
-  std::vector<double> others = {};          ///< Trial::others.
 };
 
 /// A trial continues from a copy of another. Only parameters with the names of the trial's own are kept.

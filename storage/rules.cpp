@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "storage/json.hpp"
-#include "trials/pareto.hpp"
 
 namespace hfta::storage {
 
@@ -16,9 +15,9 @@ using trials::State;
 bool has_ended(State state) { return state == State::kComplete || state == State::kPruned || state == State::kFail; }
 
 std::vector<double> values_to_store(const StateChange& change, std::size_t objectives) {
-  const std::vector<double> values = trials::values_of(change.value, change.others);
+  const std::vector<double>& values = change.values;
   const bool has_numbers =
-      change.value && std::none_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+      !values.empty() && std::none_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
   if (change.state == State::kComplete && !has_numbers) {
     throw Error(ErrorKind::kInternal, fmt::format("trial {}: COMPLETE without a value", change.trial));
   }

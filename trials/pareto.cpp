@@ -57,15 +57,6 @@ double volume(Points points, const Point& reference) {
 
 }  // namespace
 
-std::vector<double> values_of(const std::optional<double>& value, const std::vector<double>& others) {
-  if (!value) return {};
-  std::vector<double> values = {*value};
-  values.insert(values.end(), others.begin(), others.end());
-  return values;
-}
-
-std::vector<double> values_of(const Trial& trial) { return values_of(trial.value, trial.others); }
-
 std::optional<Point> point_of(std::vector<double> values, const Objectives& objectives) {
   if (values.size() != objectives.size()) return std::nullopt;
   if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
@@ -77,7 +68,7 @@ std::optional<Point> point_of(std::vector<double> values, const Objectives& obje
 }
 
 std::optional<Point> point_of(const Trial& trial, const Objectives& objectives) {
-  return trial.state == State::kComplete ? point_of(values_of(trial), objectives) : std::nullopt;
+  return trial.state == State::kComplete ? point_of(trial.values, objectives) : std::nullopt;
 }
 
 bool dominates(const Point& a, const Point& b) {

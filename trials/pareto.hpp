@@ -14,10 +14,6 @@ namespace hfta::trials {
 
 using Point = std::vector<double>;
 
-/// All values of a trial, the first objective's first: `value` and `others`; empty without `value`.
-[[nodiscard]] std::vector<double> values_of(const std::optional<double>& value, const std::vector<double>& others);
-[[nodiscard]] std::vector<double> values_of(const Trial& trial);
-
 /// The values as a point: those to be maximised change their sign. nullopt unless there is a finite one per objective.
 [[nodiscard]] std::optional<Point> point_of(std::vector<double> values, const Objectives& objectives);
 /// The point of a COMPLETE trial; nullopt for any other trial.

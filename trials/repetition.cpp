@@ -52,7 +52,8 @@ double deviation_of(const std::vector<double>& values, double mean) {
 double settled_value(const Trial& trial, Goal goal) {
   if (trial.state == State::kFail) return infinitely_bad(goal);
   if (trial.state != State::kComplete) return std::numeric_limits<double>::quiet_NaN();
-  return trial.value && std::isfinite(*trial.value) ? *trial.value : infinitely_bad(goal);
+  const std::optional<double> value = trial.value();
+  return value && std::isfinite(*value) ? *value : infinitely_bad(goal);
 }
 
 // The best of the configurations that are whole, ties to the lower draw.
@@ -158,8 +159,9 @@ const Trial* best_of(const std::vector<const Trial*>& drawn, const Repetitions& 
   const std::optional<Configuration> best = best_configuration(drawn, repetitions, goal);
   const Trial* found = nullptr;
   for (const Trial* trial : best ? best->trials : drawn) {
-    if (trial->state != State::kComplete || !trial->value || !std::isfinite(*trial->value)) continue;
-    if (found == nullptr || better(*trial->value, *found->value, goal)) found = trial;
+    const std::optional<double> value = trial->value();
+    if (trial->state != State::kComplete || !value || !std::isfinite(*value)) continue;
+    if (found == nullptr || better(*value, *found->value(), goal)) found = trial;
   }
   return found;
 }

@@ -5,27 +5,45 @@
 
 namespace hfta::trials {
 
-const std::vector<std::string>& distribution_names() {
-  // The names are in the order of DistributionKind.
-  static const std::vector<std::string> names = {"constant",
-                                                 "categorical",
-                                                 "int_uniform",
-                                                 "uniform",
-                                                 "q_uniform",
-                                                 "log_uniform",
-                                                 "q_log_uniform",
-                                                 "log_uniform_values",
-                                                 "q_log_uniform_values",
-                                                 "inv_log_uniform",
-                                                 "inv_log_uniform_values",
-                                                 "normal",
-                                                 "q_normal",
-                                                 "log_normal",
-                                                 "q_log_normal"};
-  return names;
+const std::vector<DistributionInfo>& distributions() {
+  using Kind = DistributionKind;
+  using Fields = DistributionInfo::Fields;
+  static const std::vector<DistributionInfo> table = {
+      {Kind::kConstant, "constant", Fields::kValue},
+      {Kind::kCategorical, "categorical", Fields::kValues},
+      {Kind::kIntUniform, "int_uniform", Fields::kRange},
+      {Kind::kUniform, "uniform", Fields::kRange},
+      {Kind::kQUniform, "q_uniform", Fields::kRange, /*logarithmic=*/false, /*quantized=*/true},
+      {Kind::kLogUniform, "log_uniform", Fields::kRange, /*logarithmic=*/true},
+      {Kind::kQLogUniform, "q_log_uniform", Fields::kRange, /*logarithmic=*/true, /*quantized=*/true},
+      {Kind::kLogUniformValues, "log_uniform_values", Fields::kRange, /*logarithmic=*/true},
+      {Kind::kQLogUniformValues, "q_log_uniform_values", Fields::kRange, /*logarithmic=*/true, /*quantized=*/true},
+      {Kind::kInvLogUniform, "inv_log_uniform", Fields::kRange, /*logarithmic=*/true},
+      {Kind::kInvLogUniformValues, "inv_log_uniform_values", Fields::kRange, /*logarithmic=*/true},
+      {Kind::kNormal, "normal", Fields::kNormal},
+      {Kind::kQNormal, "q_normal", Fields::kNormal, /*logarithmic=*/false, /*quantized=*/true},
+      {Kind::kLogNormal, "log_normal", Fields::kNormal, /*logarithmic=*/true},
+      {Kind::kQLogNormal, "q_log_normal", Fields::kNormal, /*logarithmic=*/true, /*quantized=*/true}};
+  return table;
 }
 
-const char* name_of(DistributionKind kind) { return distribution_names().at(static_cast<std::size_t>(kind)).c_str(); }
+const DistributionInfo& info_of(DistributionKind kind) { return distributions().at(static_cast<std::size_t>(kind)); }
+
+bool is_bounded(DistributionKind kind) { return info_of(kind).fields == DistributionInfo::Fields::kRange; }
+bool is_normal(DistributionKind kind) { return info_of(kind).fields == DistributionInfo::Fields::kNormal; }
+bool is_logarithmic(DistributionKind kind) { return info_of(kind).logarithmic; }
+bool is_quantized(DistributionKind kind) { return info_of(kind).quantized; }
+
+const char* name_of(DistributionKind kind) { return info_of(kind).name; }
+
+const std::vector<std::string>& distribution_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const DistributionInfo& info : distributions()) all.emplace_back(info.name);
+    return all;
+  }();
+  return names;
+}
 
 std::optional<DistributionKind> distribution_from(const std::string& name) {
   const std::vector<std::string>& names = distribution_names();

@@ -30,7 +30,27 @@ enum class DistributionKind {
   kQLogNormal,
 };
 
-/// "uniform", "log_uniform_values", ...: the config's word for it.
+/// What is known of a kind of distribution, beside its formula.
+struct DistributionInfo {
+  /// The fields of Distribution that it reads: one value; values and probabilities; min and max; mu and sigma.
+  enum class Fields { kValue, kValues, kRange, kNormal };
+
+  DistributionKind kind;
+  const char* name;  ///< The config's word for it: "uniform", "log_uniform_values", ...
+  Fields fields;
+  bool logarithmic = false;  ///< What is drawn uniformly or normally is the logarithm of its values, or of 1 / them.
+  bool quantized = false;    ///< It rounds to multiples of `q`, which it reads too.
+};
+/// All kinds, in the order of DistributionKind.
+[[nodiscard]] const std::vector<DistributionInfo>& distributions();
+[[nodiscard]] const DistributionInfo& info_of(DistributionKind kind);
+
+[[nodiscard]] bool is_bounded(DistributionKind kind);  ///< It reads min and max.
+[[nodiscard]] bool is_normal(DistributionKind kind);   ///< It reads mu and sigma.
+[[nodiscard]] bool is_logarithmic(DistributionKind kind);
+[[nodiscard]] bool is_quantized(DistributionKind kind);
+
+/// DistributionInfo::name.
 [[nodiscard]] const char* name_of(DistributionKind kind);
 /// All of them, for messages.
 [[nodiscard]] const std::vector<std::string>& distribution_names();

@@ -20,6 +20,12 @@ State state_from(const std::string& name) {
   throw Error(ErrorKind::kStorage, "trial state: found '" + printable(name) + "', wanted one of Optuna's five");
 }
 
+const char* name_of(Goal goal) { return goal == Goal::kMinimize ? "minimize" : "maximize"; }
+
+std::optional<double> first_of(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(values.front());
+}
+
 std::string to_text(const ParamValue& value) {
   struct Text {
     std::string operator()(std::monostate) const { return "null"; }
@@ -44,9 +50,10 @@ const Params& latest_params(const Trial& trial) {
 const Trial* best_of(const std::vector<Trial>& trials, Goal goal) {
   const Trial* best = nullptr;
   for (const Trial& trial : trials) {
-    if (trial.state != State::kComplete || !trial.value || !std::isfinite(*trial.value)) continue;
-    if (best == nullptr || better(*trial.value, *best->value, goal) ||
-        (*trial.value == *best->value && trial.number < best->number)) {
+    const std::optional<double> value = trial.value();
+    if (trial.state != State::kComplete || !value || !std::isfinite(*value)) continue;
+    if (best == nullptr || better(*value, *best->value(), goal) ||
+        (value == best->value() && trial.number < best->number)) {
       best = &trial;
     }
   }

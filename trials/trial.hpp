@@ -40,16 +40,18 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
+/// The first objective's of a trial's values; nullopt if there are none.
+[[nodiscard]] std::optional<double> first_of(const std::vector<double>& values);
+
 /// A trial and everything recorded of it.
 struct Trial {
   int number = 0;                 ///< Optuna's number: 0-based position in its study.
   Params params = {};             ///< Parameters that it began with.
   std::vector<Copy> copies = {};  ///< Ascending by epoch.
   State state = State::kRunning;
-  bool enqueued = false;             ///< Taken from Optuna's queue (enqueue_trial), not drawn by the sampler.
-  std::optional<double> value = {};  ///< Value of the study's first objective; absent while unknown and for FAIL.
-  std::vector<double> others = {};   ///< Values of its other objectives, in order, where `value` is present.
-  std::string reason = {};           ///< Why it failed; empty otherwise.
+  bool enqueued = false;            ///< Taken from Optuna's queue (enqueue_trial), not drawn by the sampler.
+  std::vector<double> values = {};  ///< Of the study's objectives, in order; empty while unknown and for FAIL.
+  std::string reason = {};          ///< Why it failed; empty otherwise.
   /// Number of the study's rounds that were over when we drew it; set only if the method learns.
   std::optional<int> seen_rounds = {};
   /// Round after which it ended or, if it ended in no slot, before which; set only if we drew it and the method learns.
@@ -58,10 +60,16 @@ struct Trial {
   std::map<std::string, double> test_metrics = {};  ///< test_*: only of the best trial of a finished study.
   std::optional<UtcTime> started = {};
   std::optional<UtcTime> completed = {};
+
+  /// The value of the study's first objective; nullopt while there are no values.
+  [[nodiscard]] std::optional<double> value() const { return first_of(values); }
 };
 
 /// Whether larger or smaller values of the metric are better.
 enum class Goal { kMinimize, kMaximize };
+
+/// "minimize" or "maximize".
+[[nodiscard]] const char* name_of(Goal goal);
 
 /// A metric that a study optimises.
 struct Objective {

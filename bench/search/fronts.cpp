@@ -94,7 +94,7 @@ std::vector<double> missing(const std::string& name, const Problem& problem, std
   for (int n = 0; n < kMarks.back(); n += batch) {
     for (Params& params : sampler->ask(n, std::min(batch, kMarks.back() - n), history)) {
       const Point values = problem.values(params);
-      history.push_back({std::move(params), {values[0]}, values[0], trials::State::kComplete, {values[1]}});
+      history.push_back({std::move(params), {values[0]}, values, trials::State::kComplete});
       points.push_back(values);
       if (std::count(kMarks.begin(), kMarks.end(), static_cast<int>(points.size())) == 0) continue;
       left.push_back(problem.whole - trials::hypervolume(points, problem.reference));

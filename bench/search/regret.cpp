@@ -49,17 +49,17 @@ std::unique_ptr<search::Sampler> make(const std::string& name, const Function& f
 }
 
 void tell(search::History& history, trials::Params params, double value) {
-  history.push_back({std::move(params), {value}, value, trials::State::kComplete});
+  history.push_back({std::move(params), {value}, {value}, trials::State::kComplete});
 }
 
 // A trial that failed is told as such or, if `imputed`, as having the worst value of all.
 void tell_failed(search::History& history, trials::Params params, bool imputed) {
   std::optional<double> worst;
   for (const search::SeenTrial& trial : history) {
-    if (trial.value) worst = std::max(worst.value_or(*trial.value), *trial.value);
+    if (const auto value = trial.value()) worst = std::max(worst.value_or(*value), *value);
   }
   if (imputed && worst) return tell(history, std::move(params), *worst);
-  history.push_back({std::move(params), {std::nan("")}, std::nullopt, trials::State::kFail});
+  history.push_back({std::move(params), {std::nan("")}, {}, trials::State::kFail});
 }
 
 struct Run {

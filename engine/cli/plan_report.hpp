@@ -31,6 +31,9 @@ struct Plan {
   std::vector<Partition> partitions;
 };
 
+/// Model files that the partitions train and evaluate, each once.
+[[nodiscard]] std::vector<const ModelFacts*> models_of(const Plan& plan);
+
 [[nodiscard]] std::string plan_table(const StudyConfig& config, const Plan& plan);
 [[nodiscard]] std::string plan_json(const StudyConfig& config, const Plan& plan);
 

@@ -83,7 +83,7 @@ std::vector<double> selected(std::vector<double> values, const StudyConfig& conf
 
 search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric,
                        const StudyConfig& config) {
-  return {std::move(params), selected(curve_of(trial, metric), config), trial.value, trial.state, trial.others};
+  return {std::move(params), selected(curve_of(trial, metric), config), trial.values, trial.state};
 }
 
 // Throws unless metrics and goals are the same, in the same order. Optuna need not have named a metric.
@@ -139,7 +139,7 @@ search::History read_prior(const StudyConfig& config) {
                    prior.empty() ? "warning: " : "", prior.size(), trials.size(), printable(from.study),
                    text_of(reasons)));
   const auto mute =
-      std::count_if(prior.begin(), prior.end(), [](const search::SeenTrial& one) { return one.values.empty(); });
+      std::count_if(prior.begin(), prior.end(), [](const search::SeenTrial& one) { return one.curve.empty(); });
   if (method.reads_curves && mute > 0) {
     tell(
         fmt::format("warning: warm start: {} of these have no values by epoch; {} learns nothing from them, as tpe, "

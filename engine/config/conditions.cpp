@@ -10,9 +10,9 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/config/study.hpp"
-#include "engine/params_json.hpp"
 #include "search/completion.hpp"
 #include "search/space.hpp"
+#include "trials/json.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -65,7 +65,7 @@ void read_when(const std::string& file, const Entry& entry, json& record, StudyC
     if (otherwise->kind != Node::Kind::kScalar || otherwise->out_of_range) otherwise_site.mismatch(*otherwise);
     if (when == nullptr) otherwise_site.fail(*otherwise, "found it without `when`, wanted both or neither");
     config.otherwise[entry.key] = otherwise->value;
-    record["otherwise"] = value_json(otherwise->value);
+    record["otherwise"] = trials::value_json(otherwise->value);
   }
   if (when == nullptr) return;
   if (when->kind != Node::Kind::kMap || when->entries.empty()) when_site.mismatch(*when);
@@ -73,7 +73,8 @@ void read_when(const std::string& file, const Entry& entry, json& record, StudyC
       std::find_if(config.space.begin(), config.space.end(), [&](const Parameter& p) { return p.name == entry.key; });
   for (const Entry& condition : when->entries) {
     own->when.push_back(read_condition(when_site, condition, config.space));
-    for (const ParamValue& value : own->when.back().values) record["when"][condition.key].push_back(value_json(value));
+    for (const ParamValue& value : own->when.back().values)
+      record["when"][condition.key].push_back(trials::value_json(value));
   }
 }
 

@@ -15,20 +15,29 @@ using search::Stopping;
 using search::StoppingField;
 using search::StoppingOptions;
 
-void read_field(Reader& section, const StoppingField& field, StoppingOptions& options) {
-  if (const auto* number = std::get_if<double StoppingOptions::*>(&field.field)) {
+// Reads a field's value from a config's section, by the field's type.
+struct ReadField {
+  Reader& section;
+  const StoppingField& field;
+  void operator()(int& value) const { value = static_cast<int>(section.integer(field.name)); }
+  void operator()(double& value) const {
     const bool in_words = field.fallback != nullptr && *field.fallback != '\0';
     const auto found = in_words ? section.optional_number(field.name) : std::optional(section.number(field.name));
-    if (found) options.*(*number) = *found;
-    return;
+    if (found) value = *found;
   }
-  int& whole = options.*std::get<int StoppingOptions::*>(field.field);
-  if (field.choices.empty()) {
-    whole = static_cast<int>(section.integer(field.name));
-    return;
+  void operator()(search::AshaMode& value) const {
+    const std::string word = section.word(field.name);
+    value = static_cast<search::AshaMode>(std::find(field.choices.begin(), field.choices.end(), word) -
+                                          field.choices.begin());
   }
-  const std::string word = section.word(field.name);
-  whole = static_cast<int>(std::find(field.choices.begin(), field.choices.end(), word) - field.choices.begin());
+  void operator()(std::optional<int>& value) const {  // a config has 0 where it is unset
+    if (const auto found = section.integer(field.name); found > 0) value = static_cast<int>(found);
+  }
+  void operator()(std::optional<double>& value) const { value = section.number(field.name); }
+};
+
+void read_field(Reader& section, const StoppingField& field, StoppingOptions& options) {
+  std::visit([&](const auto member) { ReadField{section, field}(options.*member); }, field.field);
 }
 
 Stopping read_rule(Reader section, const Reader& root, const std::string& file, const StudyConfig& config) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +36,8 @@ std::vector<Key> stopping_keys() {
   }
   sentence += ".";
   for (const search::StoppingField& field : search::stopping_fields()) {
-    const bool whole = std::holds_alternative<int search::StoppingOptions::*>(field.field);
+    const bool whole = std::holds_alternative<int search::StoppingOptions::*>(field.field) ||
+                       std::holds_alternative<std::optional<int> search::StoppingOptions::*>(field.field);
     Key key{.path = std::string("early_stopping.") + field.name,
             .type = !field.choices.empty() ? KeyType::kChoice
                     : whole                ? KeyType::kInteger

@@ -6,6 +6,17 @@
 #include "trials/space.hpp"
 
 namespace hfta::engine::configuration {
+namespace {
+
+std::vector<std::string> distributions_that(bool (*are)(trials::DistributionKind kind)) {
+  std::vector<std::string> names;
+  for (const trials::DistributionInfo& info : trials::distributions()) {
+    if (are(info.kind)) names.emplace_back(info.name);
+  }
+  return names;
+}
+
+}  // namespace
 
 std::vector<Key> top_keys() {
   std::vector<Key> keys = {
@@ -144,12 +155,9 @@ std::vector<Key> budget_keys() {
 }
 
 std::vector<Key> parameter_keys() {
-  const std::vector<std::string> ranges = {"int_uniform",          "uniform",         "q_uniform",
-                                           "log_uniform",          "q_log_uniform",   "log_uniform_values",
-                                           "q_log_uniform_values", "inv_log_uniform", "inv_log_uniform_values"};
-  const std::vector<std::string> normals = {"normal", "q_normal", "log_normal", "q_log_normal"};
-  const std::vector<std::string> quantized = {"q_uniform", "q_log_uniform", "q_log_uniform_values", "q_normal",
-                                              "q_log_normal"};
+  const std::vector<std::string> ranges = distributions_that(trials::is_bounded);
+  const std::vector<std::string> normals = distributions_that(trials::is_normal);
+  const std::vector<std::string> quantized = distributions_that(trials::is_quantized);
   return {
       {.path = "parameters.*.distribution",
        .type = KeyType::kChoice,

@@ -1,8 +1,8 @@
 #include "engine/params_json.hpp"
 
 #include <nlohmann/json.hpp>
-#include <type_traits>
-#include <variant>
+
+#include "trials/json.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -20,21 +20,9 @@ ParamValue value_from(const json& value) {
 
 }  // namespace
 
-json value_json(const ParamValue& value) {
-  return std::visit(
-      [](const auto& one) -> json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(one)>, std::monostate>) {
-          return nullptr;
-        } else {
-          return one;
-        }
-      },
-      value);
-}
-
 json params_json(const trials::Params& params) {
   json list = json::array();
-  for (const auto& [name, value] : params) list.push_back(json::array({name, value_json(value)}));
+  for (const auto& [name, value] : params) list.push_back(json::array({name, trials::value_json(value)}));
   return list;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "engine/params_json.hpp"
+#include "trials/json.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -35,7 +35,7 @@ json recorded(const Node& node, json value) { return node.from.empty() ? std::mo
 }  // namespace
 
 json to_json(const Node& node) {
-  if (node.kind == Node::Kind::kScalar) return recorded(node, value_json(node.value));
+  if (node.kind == Node::Kind::kScalar) return recorded(node, trials::value_json(node.value));
   if (node.kind == Node::Kind::kList) {
     json list = json::array();
     for (const Node& item : node.items) list.push_back(to_json(item));

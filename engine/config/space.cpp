@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/config/study.hpp"
-#include "engine/params_json.hpp"
+#include "trials/json.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -103,7 +103,7 @@ Distribution read_distribution(Reader& parameter) {
   if (belongs("value")) {
     if (!parameter.has("value")) parameter.fail("value", "found nothing, wanted a value");
     d.values = {read_value(parameter.site("value"), *parameter.find("value"))};
-    parameter.record("value", value_json(d.values.front()));
+    parameter.record("value", trials::value_json(d.values.front()));
   }
   if (belongs("values")) {
     if (!parameter.has("values")) parameter.fail("values", "found nothing, wanted a list of values");

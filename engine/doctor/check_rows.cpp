@@ -12,7 +12,6 @@
 #include "engine/driver/study/study.hpp"
 #include "engine/report/words.hpp"
 #include "storage/checkpoints.hpp"
-#include "trials/pareto.hpp"
 
 namespace hfta::engine::doctor {
 namespace {
@@ -52,8 +51,9 @@ std::vector<double> expected_values(const Trial& trial, const StudyConfig& confi
 void check_values(const ExaminedStudy& study, Findings& findings) {
   for (const Trial& trial : *study.rows) {
     const bool has_ended = trial.state == State::kComplete || trial.state == State::kPruned;
-    if (!has_ended || !trial.value || !study.drawn.contains(trial.number)) continue;
-    const std::vector<double> expected = expected_values(trial, *study.config), found = trials::values_of(trial);
+    if (!has_ended || trial.values.empty() || !study.drawn.contains(trial.number)) continue;
+    const std::vector<double> expected = expected_values(trial, *study.config);
+    const std::vector<double>& found = trial.values;
     for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
       if (expected[i] == found[i]) continue;
       findings.push_back({Severity::kNote,

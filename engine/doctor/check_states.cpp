@@ -9,7 +9,6 @@
 #include "engine/driver/states/checkpoint_manager.hpp"
 #include "engine/report/words.hpp"
 #include "storage/state_survey.hpp"
-#include "trials/pareto.hpp"
 
 namespace hfta::engine::doctor {
 namespace {
@@ -159,8 +158,9 @@ void check_states(const ExaminedStore& /*store*/, const ExaminedStudy& study, Fi
   if (study.config && study.rows) {
     best.emplace(study.config->keep, study.config->objectives);
     for (const Trial& trial : *study.rows) {
-      const bool counts = trial.state == State::kComplete && trial.value && study.drawn.contains(trial.number);
-      if (counts) (void)best->add(trial.number, trials::values_of(trial));
+      const bool counts =
+          trial.state == State::kComplete && !trial.values.empty() && study.drawn.contains(trial.number);
+      if (counts) (void)best->add(trial.number, trial.values);
     }
   }
   const std::size_t before = findings.size();

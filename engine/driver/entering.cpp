@@ -59,7 +59,7 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   const int draw = table.add(asked.number, std::move(completion.params), /*enqueued=*/true);
   if (!completion.problem.empty()) {
     batch.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
-    batch.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, std::nullopt, completion.problem});
+    batch.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, {}, completion.problem});
     table.finish(draw, trials::State::kFail, completion.problem, std::nullopt);
     checkpoints.give_up(draw, asked.number, trials::State::kFail, batch);
     act_on(table.take_verdicts(), nullptr);

@@ -91,7 +91,7 @@ void Driver::Impl::act(OpenArray& array, int slot) {
         entry.due = Decision::kComplete;
         return;
       }
-      checkpoints.keep(draw, table.trial(draw).number, entry.values(), entry.value_epoch, weights, batch);
+      checkpoints.keep(draw, table.trial(draw).number, entry.values, entry.value_epoch, weights, batch);
       finish(draw, State::kComplete, "");
       break;
     }
@@ -130,8 +130,8 @@ void Driver::Impl::finish(int draw, State state, const std::string& reason) {
   if (state != State::kComplete) checkpoints.give_up(draw, trial.number, state, batch);
   checkpoints.forget(trial.number, batch);
   batch.changes.states.push_back(
-      {trial.number, state, trial.value, reason, dependencies.clock.utc(), trial.ended_round, trial.others});
-  batch.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason, trial.others});
+      {trial.number, state, trial.values, reason, dependencies.clock.utc(), trial.ended_round});
+  batch.events.emplace_back(TrialEnded{trial.number, state, trial.values, reason});
 }
 
 // Passes the batch to the writer. A round's status is sent when the slots that it emptied are filled again.

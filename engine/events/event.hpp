@@ -45,9 +45,8 @@ struct TrialCopied {
 struct TrialEnded {
   int trial = 0;
   trials::State state = trials::State::kComplete;
-  std::optional<double> value;
-  std::string reason;               ///< Why the trial failed.
-  std::vector<double> others = {};  ///< Values of the study's other objectives.
+  std::vector<double> values;  ///< Trial::values.
+  std::string reason;          ///< Why the trial failed.
 };
 
 /// An array has been opened, or has another width or way to run.

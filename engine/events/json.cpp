@@ -1,5 +1,6 @@
+#include "trials/json.hpp"
+
 #include <nlohmann/json.hpp>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -15,22 +16,6 @@ ordered_json or_null(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-ordered_json params_json(const trials::Params& params) {
-  ordered_json all = ordered_json::object();
-  for (const auto& [name, value] : params) {
-    all[name] = std::visit(
-        [](const auto& one) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(one)>, std::monostate>) {
-            return ordered_json(nullptr);
-          } else {
-            return ordered_json(one);
-          }
-        },
-        value);
-  }
-  return all;
-}
-
 ordered_json metrics_json(const std::map<std::string, double>& metrics) {
   ordered_json all = ordered_json::object();
   for (const auto& [name, value] : metrics) all[name] = value;
@@ -39,20 +24,10 @@ ordered_json metrics_json(const std::map<std::string, double>& metrics) {
 
 ordered_json best_json(const std::optional<BestSoFar>& best) {
   if (!best) return nullptr;
-  return {
-      {"trial", best->number}, {"epoch", best->epoch}, {"value", best->value}, {"params", params_json(best->params)}};
-}
-
-const char* direction_of(const trials::Objective& objective) {
-  return objective.goal == trials::Goal::kMaximize ? "maximize" : "minimize";
-}
-
-ordered_json objectives_json(const trials::Objectives& objectives) {
-  ordered_json all = ordered_json::array();
-  for (const trials::Objective& objective : objectives) {
-    all.push_back({{"metric", objective.metric}, {"direction", direction_of(objective)}});
-  }
-  return all;
+  return {{"trial", best->number},
+          {"epoch", best->epoch},
+          {"value", best->value},
+          {"params", trials::values_by_name(best->params)}};
 }
 
 ordered_json json_of(const RunStarted& e) {
@@ -60,17 +35,17 @@ ordered_json json_of(const RunStarted& e) {
                        {"study", e.study},
                        {"storage", e.storage},
                        {"metric", e.objectives.front().metric},
-                       {"direction", direction_of(e.objectives.front())},
+                       {"direction", name_of(e.objectives.front().goal)},
                        {"devices", e.devices},
                        {"resumed", e.resumed}};
-  if (e.objectives.size() > 1) json["objectives"] = objectives_json(e.objectives);
+  if (e.objectives.size() > 1) json["objectives"] = trials::objectives_json(e.objectives);
   return json;
 }
 
 ordered_json json_of(const TrialStarted& e) {
   return {{"event", "trial_started"},
           {"trial", e.trial},
-          {"params", params_json(e.params)},
+          {"params", trials::values_by_name(e.params)},
           {"array", e.array},
           {"slot", e.slot}};
 }
@@ -85,18 +60,16 @@ ordered_json json_of(const TrialCopied& e) {
           {"trial", e.trial},
           {"epoch", e.epoch},
           {"source", e.source},
-          {"params", params_json(e.params)}};
+          {"params", trials::values_by_name(e.params)}};
 }
 
 ordered_json json_of(const TrialEnded& e) {
   ordered_json json = {{"event", "trial_ended"},
                        {"trial", e.trial},
                        {"state", trials::name_of(e.state)},
-                       {"value", or_null(e.value)},
+                       {"value", or_null(trials::first_of(e.values))},
                        {"reason", e.reason.empty() ? ordered_json(nullptr) : ordered_json(e.reason)}};
-  if (e.others.empty()) return json;
-  json["values"] = {*e.value};
-  for (const double value : e.others) json["values"].push_back(value);
+  if (e.values.size() > 1) json["values"] = e.values;
   return json;
 }
 

@@ -16,7 +16,6 @@
 #include "engine/export/model_state.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
-#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -73,7 +72,7 @@ const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const Stud
 bool gave_values(const trials::Trial& trial, int epoch, const trials::Objectives& objectives) {
   const auto record =
       std::find_if(trial.epochs.begin(), trial.epochs.end(), [&](const auto& e) { return e.epoch == epoch; });
-  const std::vector<double> values = trials::values_of(trial);
+  const std::vector<double>& values = trial.values;
   if (record == trial.epochs.end() || values.size() != objectives.size()) return false;
   for (std::size_t i = 0; i < objectives.size(); ++i) {
     const auto found = record->metrics.find(objectives[i].metric);
@@ -136,7 +135,7 @@ std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store
                                                  {"study", config.study},
                                                  {"trial", std::to_string(trial.number)},
                                                  {"epoch", std::to_string(kept.epoch)}};
-  const std::vector<double> values = trials::values_of(trial);
+  const std::vector<double>& values = trial.values;
   for (std::size_t i = 0; i < values.size(); ++i) metadata.emplace(config.objectives[i].metric, shortest(values[i]));
   const std::optional<ModelFile> file = config.task(trials::latest_params(trial)).model_file;
   if (!file && format == ExportFormat::kWeights) return {{"", fusion::write_safetensors(tensors, metadata)}};

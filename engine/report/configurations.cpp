@@ -24,8 +24,8 @@ ConfigurationRow row_of(trials::Configuration configuration) {
     row.pruned += trial->state == State::kPruned ? 1 : 0;
     row.failed += trial->state == State::kFail ? 1 : 0;
     row.running += trial->state == State::kRunning ? 1 : 0;
-    const bool counts = trial->state == State::kComplete && trial->value && std::isfinite(*trial->value);
-    if (counts) values.push_back(*trial->value);
+    const bool counts = trial->state == State::kComplete && trial->value() && std::isfinite(*trial->value());
+    if (counts) values.push_back(*trial->value());
   }
   if (!values.empty()) row.summary = trials::summarize(std::move(values));
   row.configuration = std::move(configuration);

@@ -95,7 +95,7 @@ const trials::EpochRecord* valued_epoch(const ReportInput& input, const trials::
   if (trial.epochs.empty()) return nullptr;
   const auto found = std::find_if(trial.epochs.begin(), trial.epochs.end(), [&](const trials::EpochRecord& epoch) {
     const auto value = epoch.metrics.find(input.objectives.front().metric);
-    return input.select_best && value != epoch.metrics.end() && trial.value == value->second;
+    return input.select_best && value != epoch.metrics.end() && trial.value() == value->second;
   });
   return found == trial.epochs.end() ? &trial.epochs.back() : &*found;
 }

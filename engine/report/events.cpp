@@ -80,7 +80,7 @@ class Retold {
   void end(const Trial& trial) {
     const bool done = trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
     if (!done || !ended_.insert(trial.number).second) return;
-    events_.emplace_back(TrialEnded{trial.number, trial.state, trial.value, trial.reason, trial.others});
+    events_.emplace_back(TrialEnded{trial.number, trial.state, trial.values, trial.reason});
   }
 
   void finish() {

@@ -11,7 +11,6 @@
 #include "base/text.hpp"
 #include "engine/report/front.hpp"
 #include "engine/study_record/study_record.hpp"
-#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -86,7 +85,7 @@ std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials
 }
 
 std::vector<std::optional<double>> latest_values(const trials::Trial& trial, const trials::Objectives& objectives) {
-  const std::vector<double> values = trials::values_of(trial);
+  const std::vector<double>& values = trial.values;
   std::vector<std::optional<double>> latest;
   for (std::size_t i = 0; i < objectives.size(); ++i) {
     std::optional<double> value;
@@ -112,7 +111,7 @@ std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trial
   std::vector<std::size_t> order(trials.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto value = [&](const trials::Trial& t) {
-    return (t.state == trials::State::kRunning ? latest_value(t, objectives) : t.value).value_or(std::nan(""));
+    return (t.state == trials::State::kRunning ? latest_value(t, objectives) : t.value()).value_or(std::nan(""));
   };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
     const trials::Trial &a = trials[i], &b = trials[j];

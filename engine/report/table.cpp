@@ -58,7 +58,7 @@ std::vector<std::string> row_of(const Trial& trial, const trials::Objectives& ob
   }
   std::vector<std::string> cells = {std::to_string(trial.number), trials::name_of(trial.state)};
   for (std::size_t i = 0; i < objectives.size(); ++i) {
-    const bool has_none = trial.state != trials::State::kRunning && !trial.value;
+    const bool has_none = trial.state != trials::State::kRunning && trial.values.empty();
     const std::optional<double> value = has_none ? std::nullopt : latest_values(trial, objectives)[i];
     cells.push_back(value ? value_text(*value) : "-");
   }
@@ -81,7 +81,7 @@ std::string best_text(const ReportInput& input) {
   const Trial* best = best_of(input);
   if (best == nullptr) return "best: none, no trial is COMPLETE\n";
   std::string text = fmt::format("best: {} {} (trial {}", printable(input.objectives.front().metric),
-                                 value_text(*best->value), best->number);
+                                 value_text(*best->value()), best->number);
   if (!best->epochs.empty()) text += fmt::format(", {} epochs", best->epochs.back().epoch);
   text += fmt::format(")\n  with {}\n", params_text(latest_params(*best)));
   std::vector<std::string> words;
@@ -99,7 +99,7 @@ std::string best_so_far_text(const ReportInput& input) {
   if (input.objectives.size() > 1) return "";
   if (std::none_of(input.trials.begin(), input.trials.end(), running)) return "";
   const Trial* best = trials::best_of(input.trials, input.objectives.front().goal);
-  double value = best != nullptr ? *best->value : std::nan("");  // anything is better than NaN
+  double value = best != nullptr ? *best->value() : std::nan("");  // anything is better than NaN
   const Trial* found = nullptr;
   for (const Trial& trial : input.trials) {
     if (trial.state == trials::State::kFail || trial.state == trials::State::kComplete || trial.epochs.empty())

@@ -43,6 +43,4 @@ std::string objectives_text(const trials::Objectives& objectives) {
   return join(words);
 }
 
-const char* name_of(trials::Goal goal) { return goal == trials::Goal::kMinimize ? "minimize" : "maximize"; }
-
 }  // namespace hfta::engine

@@ -23,9 +23,6 @@ namespace hfta::engine {
 /// "1 trial", "3 trials".
 [[nodiscard]] std::string counted(std::size_t count, const char* one, const char* many);
 
-/// "minimize" or "maximize".
-[[nodiscard]] const char* name_of(trials::Goal goal);
-
 /// "maximize val_accuracy, minimize parameters".
 [[nodiscard]] std::string objectives_text(const trials::Objectives& objectives);
 

@@ -23,7 +23,8 @@ std::optional<double> number_in(const trials::ParamValue& value) {
   return std::nullopt;
 }
 
-bool is_logarithmic(DistributionKind kind) {
+// Whether min and max are values, and the logarithms between them uniform.
+bool is_logarithmic_between_values(DistributionKind kind) {
   return kind == DistributionKind::kLogUniformValues || kind == DistributionKind::kQLogUniformValues ||
          kind == DistributionKind::kInvLogUniformValues;
 }
@@ -37,7 +38,7 @@ double place_of(const Distribution& distribution, const trials::ParamValue& valu
   }
   const double x = number_in(value).value_or(0);
   double low = distribution.min, high = distribution.max;
-  if (is_logarithmic(distribution.kind)) {
+  if (is_logarithmic_between_values(distribution.kind)) {
     return std::clamp((std::log(x) - std::log(low)) / std::max(1e-12, std::log(high) - std::log(low)), 0.0, 1.0);
   }
   if (distribution.kind == DistributionKind::kLogUniform) low = std::exp(low), high = std::exp(high);

@@ -36,9 +36,10 @@ int main() {
       trial.params = configurations[static_cast<std::size_t>(i)];
       for (auto decision = search::Decision::kContinue; decision == search::Decision::kContinue;) {
         const int epoch = static_cast<int>(trial.epochs.size()) + 1;
-        trial.value = loss_after(epoch, trial.params);
-        trial.epochs.push_back({epoch, {{"loss", *trial.value}}});
-        decision = hyperband->report(i, epoch, *trial.value);
+        const double loss = loss_after(epoch, trial.params);
+        trial.values = {loss};
+        trial.epochs.push_back({epoch, {{"loss", loss}}});
+        decision = hyperband->report(i, epoch, loss);
         trial.state = decision == search::Decision::kComplete ? trials::State::kComplete : trials::State::kPruned;
       }
     }
@@ -50,7 +51,7 @@ int main() {
 
   for (const trials::Trial& trial : all) {
     std::printf("configuration %d: lr %s, %zu epochs, loss %.4f, %s\n", trial.number,
-                trials::to_text(trial.params[0].second).c_str(), trial.epochs.size(), *trial.value,
+                trials::to_text(trial.params[0].second).c_str(), trial.epochs.size(), *trial.value(),
                 name_of(trial.state));
   }
   std::printf("best: configuration %d\n", trials::best_of(all, trials::Goal::kMinimize)->number);

@@ -71,7 +71,7 @@ Curve curve_of(int trial, Vector x, const std::vector<double>& values, bool ende
 }
 
 bool has_no_curve(const SeenTrial& trial) {
-  return trial.values.empty() && trial.ended && *trial.ended != trials::State::kFail && trial.value.has_value();
+  return trial.curve.empty() && trial.ended && *trial.ended != trials::State::kFail && !trial.values.empty();
 }
 
 CurveObservations observe(const std::vector<Curve>& curves, std::size_t most) {

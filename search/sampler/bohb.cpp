@@ -56,9 +56,9 @@ class Bohb final : public Sampler {
       const SeenTrial& trial = history[i];
       if (trial.params.size() != space_.size()) continue;
       const auto last = static_cast<std::size_t>(budget);
-      const bool failed = trial.ended == trials::State::kFail && trial.values.size() <= last;
-      if (!failed && trial.values.size() < last) continue;
-      const double value = failed ? std::nan("") : trial.values[last - 1];
+      const bool failed = trial.ended == trials::State::kFail && trial.curve.size() <= last;
+      if (!failed && trial.curve.size() < last) continue;
+      const double value = failed ? std::nan("") : trial.curve[last - 1];
       const double loss = goal_ == trials::Goal::kMinimize ? value : -value;
       ranked.emplace_back(std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity(), i);
       result.reached += std::isfinite(loss) ? 1 : 0;

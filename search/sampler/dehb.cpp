@@ -79,8 +79,8 @@ class Dehb final : public Sampler {
       if (draw >= 0 && is_offspring(place)) target = all[place.epochs].offspring++ % layout_.population(place.epochs);
       if (!trials::is_whole(space_, trial.params)) continue;
       for (const int budget : layout_.budgets()) {
-        if ((draw >= 0 && budget < place.epochs) || trial.values.size() < static_cast<std::size_t>(budget)) continue;
-        const double value = trial.values[static_cast<std::size_t>(budget) - 1];
+        if ((draw >= 0 && budget < place.epochs) || trial.curve.size() < static_cast<std::size_t>(budget)) continue;
+        const double value = trial.curve[static_cast<std::size_t>(budget) - 1];
         if (!std::isfinite(value)) break;
         const Member member{genome_of(trial.params), goal_ == trials::Goal::kMinimize ? value : -value};
         enter(all[budget], layout_.population(budget), member, budget == place.epochs ? target : std::nullopt);

@@ -17,7 +17,7 @@ using freeze_thaw::Pick;
 using freeze_thaw::Planner;
 using trials::Params;
 
-bool is_pending(const SeenTrial& trial) { return trial.values.empty() && !trial.ended; }
+bool is_pending(const SeenTrial& trial) { return trial.curve.empty() && !trial.ended; }
 
 class FreezeThaw final : public Sampler {
  public:
@@ -59,7 +59,7 @@ class FreezeThaw final : public Sampler {
     for (std::size_t i = 0; i < history.size(); ++i) {
       const SeenTrial& trial = history[i];
       if (is_pending(trial) || trial.params.size() != parameters_ || freeze_thaw::has_no_curve(trial)) continue;
-      Curve curve = freeze_thaw::curve_of(static_cast<int>(i), planner_.vector_of(trial.params), trial.values,
+      Curve curve = freeze_thaw::curve_of(static_cast<int>(i), planner_.vector_of(trial.params), trial.curve,
                                           trial.ended.has_value(), goal_);
       curve.ended |= static_cast<int>(curve.values.size()) >= options_.max_epochs;
       curves.push_back(std::move(curve));

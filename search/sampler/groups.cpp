@@ -46,7 +46,7 @@ class Grouped final : public Sampler {
     for (int n = 0; n < k; ++n) {
       asked.push_back(draw(seen, given));
       for (std::size_t i = 0; i < groups_.size(); ++i) {
-        see(seen[i], groups_[i], {asked.back(), {}, std::nullopt, std::nullopt});
+        see(seen[i], groups_[i], {asked.back()});
       }
     }
     return asked;
@@ -55,7 +55,7 @@ class Grouped final : public Sampler {
  private:
   // The trial as the group's sampler sees it, if it has the group's parameters.
   static void see(History& seen, const Group& group, const SeenTrial& trial) {
-    SeenTrial part{{}, trial.values, trial.value, trial.ended, trial.others};
+    SeenTrial part{{}, trial.curve, trial.values, trial.ended};
     for (const trials::Parameter& parameter : group.space) {
       const trials::ParamValue* value = trials::find_value(trial.params, parameter.name);
       if (value == nullptr) return;

@@ -85,7 +85,7 @@ class Nsga2 final : public Sampler {
   // The point of a trial that is COMPLETE; a failed trial is no parent.
   [[nodiscard]] std::optional<Point> point_of(const SeenTrial& trial) const {
     if (trial.ended != trials::State::kComplete || trial.params.size() != space_.size()) return std::nullopt;
-    return trials::point_of(trials::values_of(trial.value, trial.others), objectives_);
+    return trials::point_of(trial.values, objectives_);
   }
 
   [[nodiscard]] Params draw(int number, const std::vector<Parent>& population, const Params& given) {

@@ -20,10 +20,10 @@ struct Rank {
 
 /// The rank of a trial that has ended.
 [[nodiscard]] inline Rank rank_of(const SeenTrial& trial, trials::Goal goal) {
-  if (trial.ended == trials::State::kFail || !trial.value) return {2, 0, 0};
-  const double value = goal == trials::Goal::kMinimize ? *trial.value : -*trial.value;
+  if (trial.ended == trials::State::kFail || trial.values.empty()) return {2, 0, 0};
+  const double value = goal == trials::Goal::kMinimize ? *trial.value() : -*trial.value();
   if (trial.ended == trials::State::kComplete) return {0, 0, value};
-  return {1, -static_cast<double>(trial.values.size()), value};
+  return {1, -static_cast<double>(trial.curve.size()), value};
 }
 
 }  // namespace hfta::search

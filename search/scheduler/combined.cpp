@@ -208,7 +208,7 @@ void check(const Stopping& stopping) {
                 fmt::format("threshold: found lower {} and upper {}, wanted one of them, or the lower below the upper",
                             options.lower, options.upper));
   }
-  if (stopping.rule == "target" && !std::isfinite(options.value)) {
+  if (stopping.rule == "target" && !(options.value && std::isfinite(*options.value))) {
     throw Error(ErrorKind::kConfig, "target: found no value, wanted a number");
   }
 }

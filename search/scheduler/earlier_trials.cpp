@@ -68,8 +68,8 @@ std::vector<int> bands_of(const StoppingOptions& options) {
                                                 options.eta, options.min_epochs));
   }
   std::vector<int> bands;
-  if (options.max_iter > 0) {
-    for (int band = options.max_iter / options.eta, i = 0; i < options.s && band > 0; band /= options.eta, ++i) {
+  if (options.max_iter) {
+    for (int band = *options.max_iter / options.eta, i = 0; i < options.s && band > 0; band /= options.eta, ++i) {
       if (band < options.max_epochs) bands.insert(bands.begin(), band);
     }
     return bands;

@@ -139,8 +139,8 @@ class FreezeThaw final : public Scheduler {
     std::vector<Curve> curves;
     for (std::size_t i = 0; i < prior_.size(); ++i) {
       if (freeze_thaw::has_no_curve(prior_[i])) continue;
-      curves.push_back(freeze_thaw::curve_of(static_cast<int>(i), planner_.vector_of(prior_[i].params),
-                                             prior_[i].values, true, goal_));
+      curves.push_back(freeze_thaw::curve_of(static_cast<int>(i), planner_.vector_of(prior_[i].params), prior_[i].curve,
+                                             true, goal_));
     }
     return curves;
   }

@@ -74,10 +74,8 @@ void write(MemoryStudy& study, const StateChange& change) {
   MemoryTrial& trial = study.trial(change.trial);
   trial.row.state = change.state;
   trial.row.completed = has_ended(change.state) ? std::optional(change.when) : std::nullopt;
-  std::vector<double> values = values_to_store(change, study.record.objectives.size());
-  for (double& value : values) value = kept(value);
-  trial.row.value = values.empty() ? std::nullopt : std::optional(values.front());
-  trial.row.others.assign(values.begin() + (values.empty() ? 0 : 1), values.end());
+  trial.row.values = values_to_store(change, study.record.objectives.size());
+  for (double& value : trial.row.values) value = kept(value);
   if (trial.is_ours) trial.row.reason = change.reason;
   if (change.round) trial.row.ended_round = change.round;
 }
@@ -105,9 +103,10 @@ void add(StudySummary& summary, const trials::Trial& trial) {
     if (time && (!summary.last_change || *time > *summary.last_change)) summary.last_change = time;
   }
   if (summary.objectives.size() > 1) return;
-  if (trial.state != State::kComplete || !trial.value || !std::isfinite(*trial.value)) return;
+  const std::optional<double> value = trial.value();
+  if (trial.state != State::kComplete || !value || !std::isfinite(*value)) return;
   const trials::Goal goal = summary.objectives.front().goal;
-  if (!summary.best || trials::better(*trial.value, *summary.best, goal)) summary.best = trial.value;
+  if (!summary.best || trials::better(*value, *summary.best, goal)) summary.best = value;
 }
 
 template <typename Map>

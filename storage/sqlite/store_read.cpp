@@ -154,11 +154,7 @@ void Builder::read_values() {
     if (trial == nullptr) continue;
     digests().end += digest_of_value(query.integer(0), query.integer(1), query.number(2), query.view(3));
     const double value = from_columns(query.real(2), query.view(3));
-    if (query.integer(1) == 0) {
-      trial->value = value;
-    } else if (trial->value) {
-      trial->others.push_back(value);
-    }
+    if (query.integer(1) == 0 || !trial->values.empty()) trial->values.push_back(value);  // none without the first
   }
 }
 

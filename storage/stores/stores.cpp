@@ -45,7 +45,9 @@ SqliteStore::Mode sqlite_mode(OpenMode mode) {
     case OpenMode::kReadOnly:
       return SqliteStore::Mode::kReadOnly;
   }
-  throw Error(ErrorKind::kInternal, "a mode of opening a store that there is not");
+  throw Error(ErrorKind::kInternal,
+              fmt::format("open mode of a store: found {}, wanted create, read and write, or read only",
+                          static_cast<int>(mode)));
 }
 
 std::unique_ptr<Store> open_sqlite(const std::string& url, OpenMode mode) {

@@ -32,7 +32,7 @@ History around(double best, int trials) {
   for (int i = 0; i < trials; ++i) {
     const double x = static_cast<double>(i) / trials;
     history.push_back(
-        {{{"x", x}, {"n", integer(1 + i % 8)}}, {std::abs(x - best)}, std::abs(x - best), State::kComplete});
+        {{{"x", x}, {"n", integer(1 + i % 8)}}, {std::abs(x - best)}, {std::abs(x - best)}, State::kComplete});
   }
   return history;
 }

@@ -28,8 +28,8 @@ double distance(const History& history, double at, Goal goal = Goal::kMinimize) 
 }
 
 SeenTrial seen(double x, std::vector<double> values, std::optional<State> ended = State::kPruned) {
-  const std::optional<double> value = values.empty() ? std::nullopt : std::optional(values.back());
-  return {{{"x", x}}, std::move(values), value, ended};
+  const std::vector<double> last(values.end() - (values.empty() ? 0 : 1), values.end());
+  return {{{"x", x}}, std::move(values), last, ended};
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ TEST_CASE("BOHB keeps away from what failed, and from what diverged") {
   }
   CHECK(distance(history, 0.8) < 0.15);
   for (SeenTrial& trial : history) {
-    if (trial.values.empty()) trial.values = {std::nan("")};
+    if (trial.curve.empty()) trial.curve = {std::nan("")};
   }
   CHECK(distance(history, 0.8) < 0.15);
 }

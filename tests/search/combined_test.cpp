@@ -31,7 +31,12 @@ const std::vector<Case> kCases = {
     {"percentile, sha and threshold",
      {{"percentile", {.min_trials = 2, .percentile = 50}}, {"sha", {.eta = 2}}, kThreshold}},
     {"everything",
-     {{"target", {.value = 0.1}}, kThreshold, kPatience, kMedian, kAsha, {"asha", {.eta = 4, .mode = 1}}}},
+     {{"target", {.value = 0.1}},
+      kThreshold,
+      kPatience,
+      kMedian,
+      kAsha,
+      {"asha", {.eta = 4, .mode = AshaMode::kStop}}}},
 };
 const std::vector<std::pair<const char*, Curve>> kCurves = {
     {"crossing", crossing}, {"tied", tied}, {"diverging", diverging}, {"doomed", doomed}};

@@ -25,8 +25,8 @@ const HyperbandOptions kNine{1, 9, 3};  // 9x1 3x3 1x9, 5x3 1x9, 3x9
 const trials::Space kPlane = {{"x", bounded(Kind::kUniform, 0, 1)}, {"y", bounded(Kind::kUniform, 0, 1)}};
 
 SeenTrial seen(double x, double y, std::vector<double> values) {
-  const std::optional<double> value = values.empty() ? std::nullopt : std::optional(values.back());
-  return {{{"x", x}, {"y", y}}, std::move(values), value, State::kPruned};
+  const std::vector<double> last(values.end() - (values.empty() ? 0 : 1), values.end());
+  return {{{"x", x}, {"y", y}}, std::move(values), last, State::kPruned};
 }
 
 double number(const Params& params, std::size_t i) { return std::get<double>(params.at(i).second); }
@@ -61,12 +61,12 @@ TEST_CASE("DEHB draws no category of probability 0") {
   const trials::Space space = {{"w", categorical({word("never"), word("a"), word("b"), word("not")}, {0, 0.5, 0.5, 0})},
                                {"x", bounded(Kind::kUniform, 0, 1)}};
   const auto dehb = make_dehb(space, 3, Goal::kMinimize, {}, kNine);
-  History history = {{{{"w", word("not")}, {"x", 0.5}}, {0}, 0, State::kComplete}};  // somebody enqueued it
+  History history = {{{{"w", word("not")}, {"x", 0.5}}, {0}, {0}, State::kComplete}};  // somebody enqueued it
   std::set<trials::ParamValue> drawn;
   for (int i = 0; i < 60; ++i) {
     Params params = dehb->ask(i, 1, history).at(0);
     drawn.insert(params.front().second);
-    history.push_back({std::move(params), std::vector<double>(9, i % 7), i % 7, State::kComplete});
+    history.push_back({std::move(params), std::vector<double>(9, i % 7), {1.0 * (i % 7)}, State::kComplete});
   }
   CHECK(drawn == std::set<trials::ParamValue>{word("a"), word("b")});
 }
@@ -135,8 +135,8 @@ TEST_CASE("DEHB's offspring descend from the subpopulations that the paper names
   // The first bracket: nine trials, the best three of which were promoted, and the best of these again.
   History history;
   for (int i = 0; i < 9; ++i) history.push_back(seen(0.1 * i, 0.05 * i, {1.0 * i}));
-  for (int i = 0; i < 3; ++i) history[static_cast<std::size_t>(i)].values = {1.0 * i, 0.5, 5.0 - i};
-  history[2].values.resize(9, 1.0);
+  for (int i = 0; i < 3; ++i) history[static_cast<std::size_t>(i)].curve = {1.0 * i, 0.5, 5.0 - i};
+  history[2].curve.resize(9, 1.0);
   const auto dehb = make_dehb(kPlane, 1, Goal::kMinimize, {}, kNine);
   // Draw 9 begins the second bracket, at 3 epochs, whose subpopulation has three members: its target is the first, and
   // the mutant is made of all three. x = 0, 0.1, 0.2 and y = 0, 0.05, 0.1: what is neither the target's is a + (b - c)
@@ -165,7 +165,7 @@ TEST_CASE("DEHB's offspring descend from the subpopulations that the paper names
     const double px = number(one, 0), py = number(one, 1);
     if (i < 3)
       CHECK((std::abs(px * 10 - std::round(px * 10)) < 1e-9 && std::abs(py * 20 - std::round(py * 20)) < 1e-9));
-    history.push_back({one, {}, std::nullopt, std::nullopt});
+    history.push_back({one});
   }
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("an offspring takes its target's place unless it is worse") {
   const auto plain = make_dehb({{"x", bounded(Kind::kUniform, 0, 1)}}, 1, Goal::kMinimize,
                                {.mutation_percent = 0, .crossover_percent = 100}, kNine);
   const auto one = [](double x, std::vector<double> values) {
-    return SeenTrial{{{"x", x}}, values, values.back(), State::kPruned};
+    return SeenTrial{{{"x", x}}, values, {values.back()}, State::kPruned};
   };
   History history;
   for (int i = 0; i < 9; ++i) history.push_back(one(0.1 * i, {1.0 * i}));
@@ -205,7 +205,7 @@ TEST_CASE("DEHB takes spaces of one value, of words and of conditions") {
     CHECK(trials::is_whole(space, params));
     CHECK(*trials::find_value(params, "point") == trials::ParamValue(0.5));
     words.insert(trials::to_text(params[0].second));
-    history.push_back({params, std::vector<double>(9, 0.01 * i), 0.01 * i, State::kComplete});
+    history.push_back({params, std::vector<double>(9, 0.01 * i), {0.01 * i}, State::kComplete});
   }
   CHECK(words.size() == 3);
 }

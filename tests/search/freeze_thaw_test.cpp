@@ -421,9 +421,9 @@ History history_of(const Space& space, int count) {
   History history;
   for (Params& params : make_random(space, 4)->ask(0, count, {})) {
     const int trial = static_cast<int>(history.size());
-    SeenTrial seen{std::move(params), {}, std::nullopt, std::nullopt};
-    for (int epoch = 1; epoch <= 1 + trial % 9; ++epoch) seen.values.push_back(crossing(trial, epoch));
-    if (trial % 5 == 4) seen.values.back() = kNan;
+    SeenTrial seen{std::move(params)};
+    for (int epoch = 1; epoch <= 1 + trial % 9; ++epoch) seen.curve.push_back(crossing(trial, epoch));
+    if (trial % 5 == 4) seen.curve.back() = kNan;
     if (trial % 5 == 4) seen.ended = State::kFail;
     if (trial % 9 == 8) seen.ended = State::kComplete;
     history.push_back(std::move(seen));
@@ -441,7 +441,7 @@ TEST_CASE("k draws of freeze-thaw at once are k draws one by one") {
       const std::vector<Params> at_once = make()->ask(count, 5, history);
       for (int i = 0; i < 5; ++i) {
         CHECK(make()->ask(count + i, 1, history).at(0) == at_once[static_cast<std::size_t>(i)]);
-        history.push_back({at_once[static_cast<std::size_t>(i)], {}, std::nullopt, std::nullopt});
+        history.push_back({at_once[static_cast<std::size_t>(i)]});
       }
     }
   }
@@ -449,10 +449,10 @@ TEST_CASE("k draws of freeze-thaw at once are k draws one by one") {
 
 TEST_CASE("a trial with a value and no curve has not failed") {
   const History known = history_of(kPlane, 20);
-  const auto draws = [&](State state, std::optional<double> value) {
+  const auto draws = [&](State state, const std::vector<double>& values) {
     History history = known;
     for (int i = 0; i < 10; ++i) {
-      history.push_back({{{"x", 0.1 * i}, {"y", 0.5}}, {}, value, state});
+      history.push_back({{{"x", 0.1 * i}, {"y", 0.5}}, {}, values, state});
       history.back().params.front().first = kPlane[0].name;
       history.back().params.back().first = kPlane[1].name;
     }
@@ -460,8 +460,8 @@ TEST_CASE("a trial with a value and no curve has not failed") {
   };
   const std::vector<Params> without =
       make_freeze_thaw(kPlane, kNone, 5, Goal::kMinimize, options_of(4))->ask(20, 6, known);
-  CHECK(draws(State::kComplete, 0.3) == without);
-  CHECK(draws(State::kPruned, 0.3) == without);
+  CHECK(draws(State::kComplete, {0.3}) == without);
+  CHECK(draws(State::kPruned, {0.3}) == without);
   CHECK(draws(State::kFail, {}) != without);
   CHECK(draws(State::kPruned, {}) != without);
 }
@@ -472,7 +472,7 @@ TEST_CASE("freeze-thaw draws every configuration of a finite space once") {
   History history;
   std::set<std::string> seen;
   for (int draw = 0; draw < 12; ++draw) {
-    history.push_back({sampler->ask(draw, 1, history).at(0), {crossing(draw, 1)}, crossing(draw, 1), std::nullopt});
+    history.push_back({sampler->ask(draw, 1, history).at(0), {crossing(draw, 1)}, {crossing(draw, 1)}, std::nullopt});
     std::string text;
     for (const auto& [name, value] : history.back().params) text += trials::to_text(value) + " ";
     CHECK(seen.insert(text).second);

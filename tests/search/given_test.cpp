@@ -52,7 +52,7 @@ History history_of(const Space& space, int count) {
   History history;
   for (Params& params : make_random(space, 11)->ask(0, count, {})) {
     const double value = std::get<double>(params[0].second) + 0.01 * static_cast<double>(history.size() % 7);
-    history.push_back({std::move(params), {value, value}, value, State::kComplete});
+    history.push_back({std::move(params), {value, value}, {value}, State::kComplete});
   }
   return history;
 }
@@ -102,7 +102,7 @@ TEST_CASE("k draws with given values are k draws one by one, and draws without a
     History grown = history;
     for (int i = 0; i < 3; ++i) {
       CHECK(make(*method, space)->ask(30 + i, 1, grown, given).at(0) == at_once[static_cast<std::size_t>(i)]);
-      grown.push_back({at_once[static_cast<std::size_t>(i)], {}, std::nullopt, std::nullopt});
+      grown.push_back({at_once[static_cast<std::size_t>(i)]});
     }
   }
 }
@@ -114,7 +114,7 @@ TEST_CASE("models choose the other values by what is good beside the given ones"
   for (Params& params : make_sobol(space, 5)->ask(0, 40, {})) {
     const double best = params[1].second == word("a") ? 0.2 : 0.8;
     const double away = std::get<double>(params[0].second) - best, value = away * away;
-    history.push_back({std::move(params), std::vector<double>(3, value), value, State::kComplete});
+    history.push_back({std::move(params), std::vector<double>(3, value), {value}, State::kComplete});
   }
   for (const char* method : {"gp", "tpe", "bohb"}) {
     for (const auto& [w, best] : {std::pair("a", 0.2), std::pair("b", 0.8)}) {
@@ -165,7 +165,7 @@ TEST_CASE("of a finite space the part with the given values is tried out, then o
       Params params = sampler->ask(n, 1, history, given).at(0);
       CHECK(has_given(params, given) == (n < 10));
       if (n < 10) CHECK(seen.insert(std::get<double>(params[0].second)).second);
-      history.push_back({std::move(params), {1.0 * n}, 1.0 * n, State::kComplete});
+      history.push_back({std::move(params), {1.0 * n}, {1.0 * n}, State::kComplete});
     }
   }
 }

@@ -264,14 +264,14 @@ TEST_CASE(
   History history;
   const auto add = [&](double value, std::optional<State> ended) {
     const double x = 0.01 * static_cast<double>(history.size());
-    history.push_back({{{"x", x}}, {value}, std::isfinite(value) ? std::optional(value) : std::nullopt, ended});
+    history.push_back({{{"x", x}}, {value}, std::isfinite(value) ? std::vector{value} : std::vector<double>(), ended});
   };
   for (const double value : {1.0, 2.0, 3.0, 4.0, 5.0}) add(value, State::kComplete);
   add(0.5, State::kPruned);      // counts as 3
   add(1e300, State::kComplete);  // counts as 1 + 4 * (3 - 1) at most, for the median of all seven is 3
   add(std::nan(""), State::kFail);
   add(0.25, std::nullopt);
-  history.push_back({{}, {7.0}, 7.0, State::kComplete});  // of another program, without parameters
+  history.push_back({{}, {7.0}, {7.0}, State::kComplete});  // of another program, without parameters
   const Observations seen = observe(inputs, space, history, Goal::kMinimize, 100);
   CHECK(seen.x.rows() == 7);
   CHECK(seen.tried.rows() == 8);
@@ -285,7 +285,7 @@ TEST_CASE(
   History many;
   for (int i = 0; i < 1000; ++i) {
     const double value = (i * 7) % 1000;
-    many.push_back({{{"x", value / 1000}}, {value}, value, State::kComplete});
+    many.push_back({{{"x", value / 1000}}, {value}, {value}, State::kComplete});
   }
   const Observations some = observe(inputs, space, many, Goal::kMinimize, 100);
   CHECK(some.x.rows() == 100);
@@ -311,7 +311,7 @@ TEST_CASE("it finds the least value of a smooth function to many digits, one at 
       for (Params& params : sampler->ask(n, batch, history)) {
         const double value = loss(params);
         best = std::min(best, value);
-        history.push_back({std::move(params), {value}, value, State::kComplete});
+        history.push_back({std::move(params), {value}, {value}, State::kComplete});
       }
     }
     CHECK(best < 1e-4);
@@ -338,10 +338,10 @@ BorderSearch search_at_border() {
       const double value = (1 - x) * (1 - x) + (y - 0.5) * (y - 0.5);
       if (x > 0.6) {
         result.beyond += n >= 15 && x > 0.65 ? 1 : 0;
-        history.push_back({std::move(params), {std::nan("")}, std::nullopt, State::kFail});
+        history.push_back({std::move(params), {std::nan("")}, {}, State::kFail});
       } else {
         result.best = std::min(result.best, value);
-        history.push_back({std::move(params), {value}, value, State::kComplete});
+        history.push_back({std::move(params), {value}, {value}, State::kComplete});
       }
     }
   }

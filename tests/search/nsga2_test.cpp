@@ -35,7 +35,7 @@ Space numbers(int count) {
 double number(const Params& params, std::size_t i) { return std::get<double>(params.at(i).second); }
 
 SeenTrial complete(Params params, const std::vector<double>& values) {
-  return {std::move(params), {values.front()}, values.front(), State::kComplete, {values.begin() + 1, values.end()}};
+  return {std::move(params), {values.front()}, values, State::kComplete};
 }
 
 // ZDT1 (Zitzler, Deb and Thiele, Evolutionary Computation 8(2), 2000): its front is f2 = 1 - sqrt(f1).
@@ -103,7 +103,7 @@ TEST_CASE("NSGA-II draws Sobol points until as many trials are COMPLETE as its p
   running.back().ended.reset();
   CHECK(sampler->ask(5, 3, running) == sobol->ask(5, 3, {}));
   History one_value = history;
-  one_value.back().others.clear();  // of a study of one objective, say
+  one_value.back().values.resize(1);  // of a study of one objective, say
   CHECK(sampler->ask(5, 3, one_value) == sobol->ask(5, 3, {}));
 }
 

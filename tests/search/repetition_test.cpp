@@ -227,22 +227,22 @@ TEST_CASE("a sampler learns from configurations") {
   const Repetitions repetitions{2, 1, Rank::kMean};
   const auto params = [&](double lr, int index) { return repetitions.params_of({{"lr", lr}}, index); };
   const History trials = {
-      {params(1, 0), {1, 3}, 3.0, State::kComplete},   {params(1, 1), {2, 5}, 5.0, State::kComplete},
-      {params(2, 0), {1, 3}, 3.0, State::kComplete},   {params(2, 1), {2}, 2.0, std::nullopt},
-      {params(3, 0), {1}, 1.0, State::kPruned},        {params(3, 1), {2}, 2.0, State::kPruned},
-      {params(4, 0), {1}, std::nullopt, State::kFail}, {params(4, 1), {2}, 2.0, State::kPruned},
-      {params(5, 0), {1}, 1.0, std::nullopt}};
+      {params(1, 0), {1, 3}, {3.0}, State::kComplete}, {params(1, 1), {2, 5}, {5.0}, State::kComplete},
+      {params(2, 0), {1, 3}, {3.0}, State::kComplete}, {params(2, 1), {2}, {2.0}, std::nullopt},
+      {params(3, 0), {1}, {1.0}, State::kPruned},      {params(3, 1), {2}, {2.0}, State::kPruned},
+      {params(4, 0), {1}, {}, State::kFail},           {params(4, 1), {2}, {2.0}, State::kPruned},
+      {params(5, 0), {1}, {1.0}, std::nullopt}};
   const History seen = by_configuration(trials, repetitions, Goal::kMinimize);
   REQUIRE(seen.size() == 5);
   CHECK(seen[0].params == hfta::trials::Params{{"lr", 1.0}});
-  CHECK(seen[0].values == std::vector<double>{1.5, 4});
-  CHECK(seen[0].value == 4.0);
+  CHECK(seen[0].curve == std::vector<double>{1.5, 4});
+  CHECK(seen[0].value() == 4.0);
   CHECK(seen[0].ended == State::kComplete);
-  CHECK(seen[1].values == std::vector<double>{1.5});
+  CHECK(seen[1].curve == std::vector<double>{1.5});
   CHECK(!seen[1].ended);
   CHECK(seen[2].ended == State::kPruned);
   CHECK(seen[3].ended == State::kFail);
-  CHECK(!seen[3].value);
-  CHECK(seen[4].values.empty());
+  CHECK(seen[3].values.empty());
+  CHECK(seen[4].curve.empty());
   CHECK(by_configuration(trials, {}, Goal::kMinimize).size() == trials.size());
 }

@@ -68,7 +68,7 @@ std::vector<Params> drawn(Sampler& sampler, int count) {
     if (asked.empty()) break;
     all.push_back(asked.front());
     const double value = loss(all.back());
-    history.push_back({all.back(), {value}, value, State::kComplete});
+    history.push_back({all.back(), {value}, {value}, State::kComplete});
   }
   return all;
 }
@@ -163,7 +163,7 @@ TEST_CASE("draws do not depend on how many are asked for at once, nor on a resta
     History history;
     for (int i = 0; i < 20; ++i) {
       const double value = loss(all[static_cast<std::size_t>(i)]);
-      history.push_back({all[static_cast<std::size_t>(i)], {value}, value, State::kComplete});
+      history.push_back({all[static_cast<std::size_t>(i)], {value}, {value}, State::kComplete});
     }
     const std::vector<Params> five = other->ask(20, 5, history);
     REQUIRE(five.size() == 5);
@@ -171,7 +171,7 @@ TEST_CASE("draws do not depend on how many are asked for at once, nor on a resta
     History grown = history;
     for (int i = 0; i < 5; ++i) {
       CHECK(sampler(name, infinite(), texts)->ask(20 + i, 1, grown).at(0) == five[static_cast<std::size_t>(i)]);
-      grown.push_back({five[static_cast<std::size_t>(i)], {}, std::nullopt, std::nullopt});
+      grown.push_back({five[static_cast<std::size_t>(i)]});
     }
   }
 }
@@ -216,7 +216,7 @@ TEST_CASE("methods learn about a parameter of few values that others depend on")
       const bool adam = find_value(params, "beta") != nullptr;
       good += i >= 50 && adam ? 1 : 0;
       const double value = loss(params) + (adam ? 0 : 1);
-      history.push_back({std::move(params), {value}, value, State::kComplete});
+      history.push_back({std::move(params), {value}, {value}, State::kComplete});
     }
     CHECK(100 * good >= 56 * (draws - 50));  // chance alone gives 50 percent
   }
@@ -273,7 +273,7 @@ TEST_CASE("TPE learns about a parameter from the trials that have it") {
     const Params params = tpe->ask(i, 1, history).at(0);
     const ParamValue* momentum = find_value(params, "momentum");
     const double value = momentum == nullptr ? 0.5 : std::abs(std::get<double>(*momentum) - 0.3);
-    history.push_back({params, {value}, value, State::kComplete});
+    history.push_back({params, {value}, {value}, State::kComplete});
   }
   int near = 0, with = 0;
   for (std::size_t i = 60; i < history.size(); ++i) {

@@ -96,8 +96,8 @@ History history_of(const Space& space, int count, double (*value)(int trial)) {
   History history;
   for (Params& params : make_random(space, 11)->ask(0, count, {})) {
     const double got = value(static_cast<int>(history.size()));
-    history.push_back({std::move(params), {got}, std::nullopt, State::kFail});
-    if (std::isfinite(got)) history.back().value = got;
+    history.push_back({std::move(params), {got}, {}, State::kFail});
+    if (std::isfinite(got)) history.back().values = {got};
     if (std::isfinite(got)) history.back().ended = State::kComplete;
   }
   return history;
@@ -122,7 +122,7 @@ std::vector<std::pair<std::string, History>> histories(const Space& space) {
                    }));
   History running = history_of(space, 30, uneven);
   for (std::size_t i = 12; i < running.size(); ++i) running[i].ended.reset();
-  for (std::size_t i = 20; i < running.size(); ++i) running[i] = {running[i].params, {}, std::nullopt, std::nullopt};
+  for (std::size_t i = 20; i < running.size(); ++i) running[i] = {running[i].params};
   all.emplace_back("running", running);
   History pruned = history_of(space, 30, uneven);
   for (std::size_t i = 0; i < pruned.size(); ++i) pruned[i].ended = i % 5 == 4 ? State::kComplete : State::kPruned;
@@ -188,7 +188,7 @@ TEST_CASE("every sampler: k draws at once are k draws one by one, whatever was a
         History grown = history;
         for (int i = 0; i < 4; ++i) {
           REQUIRE(make(*method, named.space)->ask(first + i, 1, grown).at(0) == at_once[static_cast<std::size_t>(i)]);
-          grown.push_back({at_once[static_cast<std::size_t>(i)], {}, std::nullopt, std::nullopt});
+          grown.push_back({at_once[static_cast<std::size_t>(i)]});
         }
         (void)sampler->ask(first + 40, 2, history_of(named.space, 14, uneven));
         REQUIRE(sampler->ask(first, 4, history) == at_once);
@@ -233,7 +233,7 @@ TEST_CASE("every sampler tries a finite space out before a configuration comes a
       for (int n = 0; n < 36; n += batch) {
         for (Params& params : sampler->ask(n, std::min(batch, 36 - n), history)) {
           CHECK(seen.insert(text_of(params)).second);
-          history.push_back({std::move(params), {1.0 * n}, 1.0 * n, State::kComplete});
+          history.push_back({std::move(params), {1.0 * n}, {1.0 * n}, State::kComplete});
         }
       }
       CHECK(seen.size() == 36);
@@ -253,8 +253,8 @@ TEST_CASE("every sampler maximizes as it minimizes") {
         REQUIRE(a == b);
         for (int i = 0; i < 2; ++i) {
           const double value = uneven(n + i);
-          low.push_back({a[static_cast<std::size_t>(i)], {value}, value, State::kComplete});
-          high.push_back({a[static_cast<std::size_t>(i)], {-value}, -value, State::kComplete});
+          low.push_back({a[static_cast<std::size_t>(i)], {value}, {value}, State::kComplete});
+          high.push_back({a[static_cast<std::size_t>(i)], {-value}, {-value}, State::kComplete});
         }
       }
     }
@@ -283,7 +283,7 @@ TEST_CASE(
     for (const auto& [parameter, drawn] : params) {
       if (const auto* number = std::get_if<double>(&drawn)) value -= *number;
     }
-    history.push_back({std::move(params), {value}, value, State::kComplete});
+    history.push_back({std::move(params), {value}, {value}, State::kComplete});
   }
   CHECK(different.size() == 60);
 }

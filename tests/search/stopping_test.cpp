@@ -217,7 +217,7 @@ std::vector<Outcome> sha_reference(const Study& study, const Curve& curve) {
 struct Rule {
   const char* name;
   std::vector<Outcome> (*reference)(const Study&, const Curve&);
-  int mode = 0;
+  AshaMode mode = AshaMode::kPromote;
 
   [[nodiscard]] std::unique_ptr<Scheduler> make(const Study& study) const {
     StoppingOptions options = study.options;
@@ -225,9 +225,9 @@ struct Rule {
     return make_stopping({{name, options}}, options.max_epochs, study.goal, study.caps);
   }
 };
-const std::vector<Rule> kRules = {{"median", median_reference},     {"asha", asha_reference},
-                                  {"asha", asha_stop_reference, 1}, {"percentile", percentile_reference},
-                                  {"bands", bands_reference},       {"sha", sha_reference}};
+const std::vector<Rule> kRules = {
+    {"median", median_reference},         {"asha", asha_reference},   {"asha", asha_stop_reference, AshaMode::kStop},
+    {"percentile", percentile_reference}, {"bands", bands_reference}, {"sha", sha_reference}};
 
 const std::vector<Study> kStudies = {
     {{.max_epochs = 9}, Goal::kMinimize, {40}},

@@ -34,8 +34,7 @@ void check_equal(const trials::Trial& found, const trials::Trial& wanted) {
   INFO("trial " << wanted.number);
   CHECK(found.number == wanted.number);
   CHECK(std::string(name_of(found.state)) == name_of(wanted.state));
-  CHECK(found.value == wanted.value);
-  CHECK(found.others == wanted.others);
+  CHECK(found.values == wanted.values);
   CHECK(found.reason == wanted.reason);
   CHECK((found.started == wanted.started));
   CHECK((found.completed == wanted.completed));

@@ -71,26 +71,23 @@ TEST_CASE("contract: several objectives read back, one value of each trial for e
   CHECK((store.studies()[0].objectives == wanted));
   CHECK_FALSE(store.studies()[0].best);
   const std::vector<trials::Trial> trials = store.trials("s");
-  CHECK(trials[4].value == 0.9375);
-  CHECK(trials[4].others == std::vector<double>{900});
-  CHECK_FALSE(trials[3].value);
-  CHECK(trials[3].others.empty());
+  CHECK(trials[4].values == std::vector<double>{0.9375, 900});
+  CHECK(trials[3].values.empty());
 
-  const std::vector<std::vector<double>> refused = {{}, {1, 2}, {kNaN}};  // beside the first
-  for (const std::vector<double>& others : refused) {
+  const std::vector<std::vector<double>> refused = {{0.5}, {0.5, 1, 2}, {0.5, kNaN}};
+  for (const std::vector<double>& values : refused) {
     Changes changes;
-    changes.states = {{5, State::kComplete, 0.5, "", at(30), std::nullopt, others}};
+    changes.states = {{5, State::kComplete, values, "", at(30)}};
     CHECK_THROWS_AS(store.commit("s", changes), Error);
     CHECK((store.trials("s")[5].state == State::kRunning));
   }
   Changes changes;
-  changes.states = {{5, State::kComplete, 0.5, "", at(30), std::nullopt, {-kInfinity}}};
+  changes.states = {{5, State::kComplete, {0.5, -kInfinity}, "", at(30)}};
   store.commit("s", changes);
-  CHECK(store.trials("s")[5].others == std::vector<double>{-kInfinity});
-  changes.states = {{5, State::kRunning, std::nullopt, "", at(30)}};
+  CHECK(store.trials("s")[5].values == std::vector<double>{0.5, -kInfinity});
+  changes.states = {{5, State::kRunning, {}, "", at(30)}};
   store.commit("s", changes);
-  CHECK_FALSE(store.trials("s")[5].value);
-  CHECK(store.trials("s")[5].others.empty());
+  CHECK(store.trials("s")[5].values.empty());
 }
 
 TEST_CASE("contract: arrays, rounds and occupancy read back, changed ones as changed", "[contract]") {
@@ -197,7 +194,7 @@ TEST_CASE("contract: several studies in a store do not mix", "[contract]") {
   CHECK(store.add_trials("one", {{params_of(2)}, {params_of(3)}}, at(101.5)) == std::vector<int>{6, 7});
   CHECK(store.add_trials("two", {}, at(100)).empty());
   Changes changes;
-  changes.states = {{0, State::kComplete, 0.25, "", at(103)}};
+  changes.states = {{0, State::kComplete, {0.25}, "", at(103)}};
   store.commit("two", changes);
 
   CHECK(store.trials("two").size() == 1);
@@ -264,11 +261,11 @@ TEST_CASE("contract: what no study can hold is our bug, and leaves nothing behin
   };
   Changes changes;
   changes.epochs = {{0, {3, {{"val_accuracy", 1}}}, 1}};
-  changes.states = {{3, State::kComplete, kNaN, "", at(50)}};
+  changes.states = {{3, State::kComplete, {kNaN}, "", at(50)}};
   refused("trial 3", changes);
-  changes.states = {{6, State::kComplete, 0.5, "", at(50)}};
+  changes.states = {{6, State::kComplete, {0.5}, "", at(50)}};
   refused("trial 6", changes);
-  changes.states = {{-1, State::kComplete, 0.5, "", at(50)}};
+  changes.states = {{-1, State::kComplete, {0.5}, "", at(50)}};
   refused("trial -1", changes);
 
   trials::Params wrong = params_of(0);
@@ -287,7 +284,8 @@ TEST_CASE("contract: what no study can hold is our bug, and leaves nothing behin
 
 struct StateCase {
   State state;
-  std::optional<double> given, stored;
+  std::vector<double> given;
+  std::optional<double> stored;
 };
 
 TEST_CASE("contract: values follow Optuna's rules for each state", "[contract]") {
@@ -295,24 +293,20 @@ TEST_CASE("contract: values follow Optuna's rules for each state", "[contract]")
   const std::unique_ptr<Store> store = place->open();
   store->create(sample_study("s"));
   (void)store->add_trials("s", {{params_of(0)}}, at(0));
-  const StateCase cases[] = {{State::kComplete, 0.5, 0.5},
-                             {State::kComplete, kInfinity, kInfinity},
-                             {State::kPruned, 0.5, 0.5},
-                             {State::kPruned, kNaN, std::nullopt},
-                             {State::kPruned, std::nullopt, std::nullopt},
-                             {State::kFail, 0.5, std::nullopt},
-                             {State::kFail, kNaN, std::nullopt},
-                             {State::kRunning, 0.5, std::nullopt}};
+  const StateCase cases[] = {{State::kComplete, {0.5}, 0.5},       {State::kComplete, {kInfinity}, kInfinity},
+                             {State::kPruned, {0.5}, 0.5},         {State::kPruned, {kNaN}, std::nullopt},
+                             {State::kPruned, {}, std::nullopt},   {State::kFail, {0.5}, std::nullopt},
+                             {State::kFail, {kNaN}, std::nullopt}, {State::kRunning, {0.5}, std::nullopt}};
   for (const StateCase& c : cases) {
     Changes first, changes;
-    first.states = {{0, State::kComplete, 0.125, "", at(5)}};
+    first.states = {{0, State::kComplete, {0.125}, "", at(5)}};
     store->commit("s", first);  // whatever stood there before goes
     changes.states = {{0, c.state, c.given, "why", at(7)}};
     store->commit("s", changes);
     const trials::Trial trial = store->trials("s").at(0);
     INFO(trials::name_of(c.state));
     CHECK((trial.state == c.state));
-    CHECK(trial.value == c.stored);
+    CHECK(trial.value() == c.stored);
     CHECK(trial.reason == "why");
     CHECK((trial.completed == (c.state == State::kRunning ? std::nullopt : std::optional(at(7)))));
     CHECK(store->studies()[0].best ==
@@ -334,7 +328,7 @@ TEST_CASE("contract: rows come in the order of their numbers, and minus zero as 
     changes.occupancy.push_back({i, 1, 2, 1, 1});
     changes.epochs.push_back({1, {1 + i, {{"val_accuracy", -0.0}}}, -0.0});
   }
-  changes.states = {{1, State::kComplete, -0.0, "", at(1)}};
+  changes.states = {{1, State::kComplete, {-0.0}, "", at(1)}};
   changes.test_metrics = {{1, {{"test", -0.0}}}};
   store->commit("s", changes);
   std::vector<int> arrays;
@@ -355,7 +349,7 @@ TEST_CASE("contract: rows come in the order of their numbers, and minus zero as 
     CHECK(trial.epochs.at(i).epoch == static_cast<int>(i) + 1);
     CHECK_FALSE(std::signbit(trial.epochs[i].metrics.at("val_accuracy")));
   }
-  CHECK_FALSE(std::signbit(trial.value.value()));
+  CHECK_FALSE(std::signbit(trial.values.at(0)));
   CHECK_FALSE(std::signbit(trial.test_metrics.at("test")));
   changes = {};
   changes.test_metrics = {{1, {{"another", 1.0}}}};
@@ -472,7 +466,7 @@ TEST_CASE("contract: connections of several threads write side by side, and each
         for (const int number : store->add_trials("s", {{params_of(i)}, {params_of(i)}}, at(time))) {
           numbers[static_cast<std::size_t>(i)].push_back(number);
           Changes changes;
-          changes.states = {{number, State::kComplete, i, "", at(time)}};
+          changes.states = {{number, State::kComplete, {1.0 * i}, "", at(time)}};
           store->commit("s", changes);
         }
       }
@@ -485,7 +479,7 @@ TEST_CASE("contract: connections of several threads write side by side, and each
   for (int i = 0; i < kThreads; ++i) {
     for (const int number : numbers[static_cast<std::size_t>(i)]) {
       CHECK(seen.insert(number).second);
-      CHECK(all[static_cast<std::size_t>(number)].value == i);
+      CHECK(all[static_cast<std::size_t>(number)].value() == i);
       CHECK((all[static_cast<std::size_t>(number)].params == params_of(i)));
     }
   }

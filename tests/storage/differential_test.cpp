@@ -98,10 +98,10 @@ Changes Steps::changes(const std::vector<int>& drawn) {
     const State state = kStates[small(4)];
     const bool nearly_always = state == State::kComplete && chance(0.9);
     made.states.push_back(
-        {trial_of(drawn), state, nearly_always ? 0.125 * small(9) : number(), chance(0.3) ? "it broke" : "", time()});
-    if (!nearly_always && chance(0.3)) made.states.back().value.reset();
+        {trial_of(drawn), state, {nearly_always ? 0.125 * small(9) : number()}, chance(0.3) ? "it broke" : "", time()});
+    if (!nearly_always && chance(0.3)) made.states.back().values.clear();
     if (chance(0.3)) made.states.back().round = small(50);
-    if (chance(0.4)) made.states.back().others = {chance(0.9) ? 0.125 * small(9) : number()};
+    if (chance(0.4)) made.states.back().values.push_back(chance(0.9) ? 0.125 * small(9) : number());
   }
   for (int i = small(2); i > 0; --i) {
     made.arrays.push_back({small(3), "cpu", "hidden=64", small(9), small(9), small(9), chance(0.5) ? "{}" : "[]"});

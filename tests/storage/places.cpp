@@ -119,9 +119,9 @@ std::string text(const std::map<std::string, double>& metrics) {
 std::string text(const trials::Trial& t) {
   std::string out =
       fmt::format("trial {} seen {} ended {} {} {} {} [{}] {} {}{}\n", t.number, t.seen_rounds.value_or(-1),
-                  t.ended_round.value_or(-1), trials::name_of(t.state), t.enqueued, bits(t.value), t.reason,
+                  t.ended_round.value_or(-1), trials::name_of(t.state), t.enqueued, bits(t.value()), t.reason,
                   text(t.started), text(t.completed), text(t.params));
-  for (const double other : t.others) out += "  and " + bits(other) + "\n";
+  for (std::size_t i = 1; i < t.values.size(); ++i) out += "  and " + bits(t.values[i]) + "\n";
   for (const trials::Copy& copy : t.copies) {
     out += fmt::format("  copy of {} after {}:{}\n", copy.source, copy.epoch, text(copy.params));
   }

@@ -39,7 +39,7 @@ json trial_json(const trials::Trial& trial) {
     duration = std::chrono::duration<double>(*trial.completed - *trial.started).count();
   return {{"number", trial.number},
           {"state", name_of(trial.state)},
-          {"value", trial.value ? number(*trial.value) : json(nullptr)},
+          {"value", trial.value() ? number(*trial.value()) : json(nullptr)},
           {"params", params},
           {"epochs", trial.epochs.empty() ? 0 : trial.epochs.back().epoch},
           {"duration_s", duration},
@@ -76,7 +76,7 @@ void front(const std::string& path, const std::string& study) {
   }
   const std::vector<trials::Trial> trials = store.trials(study);
   for (const trials::Trial& trial : trials) {
-    list.push_back({{"number", trial.number}, {"state", name_of(trial.state)}, {"values", trials::values_of(trial)}});
+    list.push_back({{"number", trial.number}, {"state", name_of(trial.state)}, {"values", trial.values}});
   }
   trials::Point reference;
   for (const trials::Objective& one : record->objectives) {

@@ -156,16 +156,16 @@ Changes sample_round(int round) {
       changes.started.emplace_back(trial, at(1 + trial));
       epoch(trial, 1, trial == 2 ? kNaN : trial == 4 ? -kInfinity : 0.5 + 0.1 * trial / 3);
     }
-    changes.states = {{1, State::kPruned, 0.5 + 0.1 / 3, "", at(20.5)},
-                      {2, State::kFail, std::nullopt, "val_accuracy is NaN at epoch 1", at(20.25)},
-                      {4, State::kFail, std::nullopt, "val_accuracy is -inf at epoch 1", at(20.000001)}};
+    changes.states = {{1, State::kPruned, {0.5 + 0.1 / 3}, "", at(20.5)},
+                      {2, State::kFail, {}, "val_accuracy is NaN at epoch 1", at(20.25)},
+                      {4, State::kFail, {}, "val_accuracy is -inf at epoch 1", at(20.000001)}};
   } else {
     changes.arrays = {{0, "cpu", "hidden=64", 3, 1, 4, R"({"conv1":{"chosen":"loop","how":"remembered"}})"},
                       {1, "cpu", "hidden=128", 1, 1, 1, "{}"}};
     epoch(0, 2, 0.75);
     epoch(3, 2, 0.625);
     epoch(5, 2, 0.875);
-    changes.states = {{0, State::kComplete, 0.75, "", at(31)}, {5, State::kComplete, 0.875, "", at(32)}};
+    changes.states = {{0, State::kComplete, {0.75}, "", at(31)}, {5, State::kComplete, {0.875}, "", at(32)}};
     changes.test_metrics = {{5, {{"test_accuracy", 0.8125}, {"test_loss", kInfinity}}}};
   }
   changes.rounds = {{round, 0, round == 0 ? 6 : 3, round == 0 ? 6 : 3, 0.1 + round}};
@@ -199,11 +199,11 @@ void write_front(Store& store, const std::string& name) {
   for (int trial = 0; trial < static_cast<int>(values.size()); ++trial) {
     const std::vector<double>& own = values[static_cast<std::size_t>(trial)];
     if (own.empty()) {
-      changes.states.push_back({trial, State::kFail, std::nullopt, "val_accuracy is NaN at epoch 1", at(20)});
+      changes.states.push_back({trial, State::kFail, {}, "val_accuracy is NaN at epoch 1", at(20)});
       continue;
     }
     changes.epochs.push_back({trial, {1, {{"val_accuracy", own[0]}, {"parameters", own[1]}}}, std::nullopt});
-    changes.states.push_back({trial, State::kComplete, own[0], "", at(20), std::nullopt, {own[1]}});
+    changes.states.push_back({trial, State::kComplete, own, "", at(20)});
   }
   store.commit(name, changes);
 }
@@ -225,7 +225,7 @@ std::vector<trials::Trial> sample_trials() {
     for (const StateChange& change : changes.states) {
       trials::Trial& trial = list[static_cast<std::size_t>(change.trial)];
       trial.state = change.state;
-      trial.value = change.value;
+      trial.values = change.values;
       trial.reason = change.reason;
       trial.completed = change.when;
     }

@@ -20,10 +20,7 @@ Trial trial(int number, State state, const std::vector<double>& values) {
   Trial t;
   t.number = number;
   t.state = state;
-  if (!values.empty()) {
-    t.value = values.front();
-    t.others.assign(values.begin() + 1, values.end());
-  }
+  t.values = values;
   return t;
 }
 
@@ -73,8 +70,6 @@ double cubes(const std::vector<Point>& points, int reference, std::size_t object
 
 TEST_CASE("a trial is a point in which less is better, if it is COMPLETE with a finite number per objective") {
   CHECK(point_of(trial(0, State::kComplete, {0.9, 100}), kUpDown) == Point{-0.9, 100});
-  CHECK(values_of(trial(0, State::kComplete, {0.9, 100})) == std::vector<double>{0.9, 100});
-  CHECK(values_of(trial(0, State::kFail, {})).empty());
   for (const State state : {State::kRunning, State::kPruned, State::kFail, State::kWaiting}) {
     CHECK_FALSE(point_of(trial(0, state, {0.9, 100}), kUpDown));
   }

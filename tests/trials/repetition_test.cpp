@@ -14,7 +14,7 @@ Trial trial(int number, State state, std::optional<double> value) {
   Trial made;
   made.number = number;
   made.state = state;
-  made.value = value;
+  if (value) made.values = {*value};
   return made;
 }
 

@@ -24,6 +24,8 @@ TEST_CASE("Distributions go by W&B's names") {
       {DistributionKind::kQLogNormal, "q_log_normal"},
   };
   CHECK(distribution_names().size() == cases.size());
+  for (std::size_t i = 0; i < distributions().size(); ++i)
+    CHECK(static_cast<std::size_t>(distributions()[i].kind) == i);
   for (const auto& [kind, name] : cases) {
     CHECK(name_of(kind) == name);
     CHECK(distribution_from(name) == kind);

@@ -15,7 +15,7 @@ Trial trial(int number, State state, std::optional<double> value) {
   Trial t;
   t.number = number;
   t.state = state;
-  t.value = value;
+  if (value) t.values = {*value};
   return t;
 }
 }  // namespace

@@ -4,11 +4,10 @@
 
 namespace hfta::engine {
 
-void DrawHistory::report(int draw, bool diverged, std::optional<double> value, const std::vector<double>& others) {
+void DrawHistory::report(int draw, bool diverged, const std::vector<double>& values) {
   search::SeenTrial& trial = trials_.at(static_cast<std::size_t>(draw));
-  trial.values.push_back(diverged ? std::numeric_limits<double>::quiet_NaN() : value.value());
-  trial.value = value;
-  trial.others = others;
+  trial.curve.push_back(diverged ? std::numeric_limits<double>::quiet_NaN() : values.at(0));
+  trial.values = values;
 }
 
 void DrawHistory::end(int draw, trials::State state, std::optional<int> round) {

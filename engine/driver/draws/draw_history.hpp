@@ -13,12 +13,12 @@ namespace hfta::engine {
 /// Trials are identified by their draw. A report is added when its round is over. Not thread-safe.
 class DrawHistory {
  public:
-  void add(const trials::Params& params) { trials_.push_back({params, {}, std::nullopt, std::nullopt}); }
+  void add(const trials::Params& params) { trials_.push_back({params}); }
   /// Forgets the latest draw, which has neither begun nor ended.
   void pop() { trials_.pop_back(); }
   /// The trial has trained its next epoch: the values it would have if it ended now, which are those of an earlier
   /// epoch, or none, if it diverged.
-  void report(int draw, bool diverged, std::optional<double> value, const std::vector<double>& others);
+  void report(int draw, bool diverged, const std::vector<double>& values);
   /// `round`: see Trial::ended_round; unset: known to every later draw.
   void end(int draw, trials::State state, std::optional<int> round);
 

@@ -43,8 +43,8 @@ void Draws::take_back() {
   if (wait_for_slots_) history_.pop();
 }
 
-void Draws::report(int draw, bool diverged, std::optional<double> value, const std::vector<double>& others) {
-  if (wait_for_slots_) history_.report(draw, diverged, value, others);
+void Draws::report(int draw, bool diverged, const std::vector<double>& values) {
+  if (wait_for_slots_) history_.report(draw, diverged, values);
 }
 
 void Draws::end(int draw, trials::State state, std::optional<int> round) {

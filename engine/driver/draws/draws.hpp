@@ -39,7 +39,7 @@ class Draws {
   /// The sampler may be asked again, though it was exhausted.
   void ask_again() { exhausted_ = false; }
   /// See DrawHistory::report().
-  void report(int draw, bool diverged, std::optional<double> value, const std::vector<double>& others);
+  void report(int draw, bool diverged, const std::vector<double>& values);
   /// See DrawHistory::end().
   void end(int draw, trials::State state, std::optional<int> round);
 

@@ -24,10 +24,8 @@ double value_in(const std::map<std::string, double>& metrics, const std::string&
 }  // namespace
 
 Measurement measure(const std::map<std::string, double>& metrics, const trials::Objectives& objectives, int epoch) {
-  Measurement measured{value_in(metrics, objectives.front().metric), {}, {}};
-  for (std::size_t i = 1; i < objectives.size(); ++i) {
-    measured.others.push_back(value_in(metrics, objectives[i].metric));
-  }
+  Measurement measured;
+  for (const trials::Objective& objective : objectives) measured.values.push_back(value_in(metrics, objective.metric));
   // train_loss first: where it is not finite, the rest only follows from it.
   std::vector<std::string> names = {"train_loss"};
   for (const trials::Objective& objective : objectives) names.push_back(objective.metric);

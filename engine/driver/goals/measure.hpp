@@ -10,8 +10,7 @@
 namespace hfta::engine {
 
 struct Measurement {
-  double value = 0;            ///< Value of the first objective; may be NaN or infinite.
-  std::vector<double> others;  ///< Values of the other objectives, in order; may be NaN or infinite.
+  std::vector<double> values;  ///< One per objective, in order; may be NaN or infinite.
   std::string failure;         ///< "train_loss is nan at epoch 3; finite until epoch 2" if it has diverged; else empty.
 };
 

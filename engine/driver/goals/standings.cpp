@@ -68,7 +68,7 @@ std::optional<double> Standings::best_value(const std::vector<trials::Trial>& tr
     return trials::best_value(in_order_of_draws(trials), config_.repetitions, config_.objectives.front().goal);
   }
   const std::vector<const trials::Trial*> best = best_trials(trials);
-  return best.empty() ? std::nullopt : best.front()->value;
+  return best.empty() ? std::nullopt : best.front()->value();
 }
 
 }  // namespace hfta::engine

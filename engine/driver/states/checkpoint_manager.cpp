@@ -57,8 +57,8 @@ void CheckpointManager::begin(TrialTable& table) {
       unfinished.insert(t.number);
       if (load_up_to(StateKind::kCopied, t.number, table.entry(draw).copied)) copies.insert(t.number);
     }
-    if (t.state == trials::State::kComplete && t.value) (void)best_.add(t.number, trials::values_of(t));
-    if (table.entry(draw).phase == Phase::kDone) repetitions_.end(draw, t.number, t.state, t.value);
+    if (t.state == trials::State::kComplete && !t.values.empty()) (void)best_.add(t.number, t.values);
+    if (table.entry(draw).phase == Phase::kDone) repetitions_.end(draw, t.number, t.state, t.value());
   }
   for (const int number : of(StateKind::kRunning).trials()) {
     unfinished.contains(number) ? (void)on_disk_.insert(number) : of(StateKind::kRunning).remove(number);

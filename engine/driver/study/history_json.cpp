@@ -1,40 +1,27 @@
 #include "engine/driver/study/history_json.hpp"
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "engine/params_json.hpp"
+#include "trials/json.hpp"
 
 namespace hfta::engine {
 namespace {
 
 using nlohmann::json;
 
-// JSON has no word for a number that is not finite.
-json number_json(double value) {
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return std::isnan(value) ? json(nullptr) : json(value);
-}
-double number_from(const json& value) {
-  if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
-  if (value == "Infinity" || value == "-Infinity") {
-    const double infinity = std::numeric_limits<double>::infinity();
-    return value == "Infinity" ? infinity : -infinity;
-  }
-  return value.get<double>();
-}
-
 json numbers_json(const std::vector<double>& values) {
   json list = json::array();
-  for (const double value : values) list.push_back(number_json(value));
+  for (const double value : values) list.push_back(trials::number_json(value));
   return list;
 }
 
 std::vector<double> numbers_from(const json& list) {
   std::vector<double> values;
-  for (const json& value : list) values.push_back(number_from(value));
+  for (const json& value : list) values.push_back(trials::number_from(value));
   return values;
 }
 
@@ -43,11 +30,12 @@ std::vector<double> numbers_from(const json& list) {
 json history_json(const search::History& history) {
   json list = json::array();
   for (const search::SeenTrial& trial : history) {
+    const std::optional<double> value = trial.value();
     list.push_back({{"params", params_json(trial.params)},
-                    {"values", numbers_json(trial.values)},
-                    {"value", trial.value ? number_json(*trial.value) : json(nullptr)},
+                    {"values", numbers_json(trial.curve)},
+                    {"value", value && !std::isnan(*value) ? trials::number_json(*value) : json(nullptr)},
                     {"state", trial.ended ? json(trials::name_of(*trial.ended)) : json(nullptr)}});
-    if (!trial.others.empty()) list.back()["others"] = numbers_json(trial.others);
+    if (trial.values.size() > 1) list.back()["others"] = numbers_json({trial.values.begin() + 1, trial.values.end()});
   }
   return list;
 }
@@ -57,10 +45,11 @@ search::History history_from(const json& list) {
   for (const json& one : list) {
     search::SeenTrial& trial = history.emplace_back();
     trial.params = params_from(one.at("params"));
-    trial.values = numbers_from(one.at("values"));
-    if (!one.at("value").is_null()) trial.value = number_from(one.at("value"));
+    trial.curve = numbers_from(one.at("values"));
+    if (!one.at("value").is_null()) trial.values = {trials::number_from(one.at("value"))};
     if (!one.at("state").is_null()) trial.ended = trials::state_from(one.at("state").get<std::string>());
-    if (one.contains("others")) trial.others = numbers_from(one.at("others"));
+    if (trial.values.empty() || !one.contains("others")) continue;
+    for (const double value : numbers_from(one.at("others"))) trial.values.push_back(value);
   }
   return history;
 }

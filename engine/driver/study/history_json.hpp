@@ -8,8 +8,7 @@
 namespace hfta::engine {
 
 /// A list of {params: [[name, value], ...], values: [...], value, state}, and `others` of a study of several
-/// objectives. Infinities are "Infinity" and "-Infinity", NaN among `values` is null; a NaN `value` is read back as
-/// none.
+/// objectives. Numbers are as trials::number_json() has them; a NaN `value` is null, and read back as none.
 [[nodiscard]] nlohmann::json history_json(const search::History& history);
 /// Throws nlohmann::json::exception for another form.
 [[nodiscard]] search::History history_from(const nlohmann::json& list);

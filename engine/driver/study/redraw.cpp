@@ -32,17 +32,15 @@ RoundOf rounds_of(storage::Store& store, const std::string& study) {
 void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int seen, const RoundOf& rounds,
           DrawHistory& history) {
   history.add(trial.params);
-  std::optional<double> value;
-  std::vector<double> others;
+  std::vector<double> values;
   for (const trials::EpochRecord& record : trial.epochs) {
     const auto found = rounds.find({trial.number, record.epoch});
     if (found == rounds.end() || found->second >= seen) break;
     const Measurement measured = measure(record.metrics, config.objectives, record.epoch);
     const bool failed = !measured.failure.empty();
-    const bool counts = !failed && is_selected(config, measured.value, value);
-    if (counts) value = measured.value;
-    if (counts) others = measured.others;
-    history.report(draw, failed, value, others);
+    const bool counts = !failed && is_selected(config, measured.values.front(), trials::first_of(values));
+    if (counts) values = measured.values;
+    history.report(draw, failed, values);
   }
   const bool done = trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
   if (done) history.end(draw, trial.state, trial.ended_round);

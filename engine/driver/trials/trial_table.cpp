@@ -101,7 +101,7 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
   }
   e.trained = report.epoch;
   const Measurement measured = measure(report.metrics, config_.objectives, report.epoch);
-  ReportResult told{report.epoch > e.recorded, measured.value, measured.failure};
+  ReportResult told{report.epoch > e.recorded, measured.values.front(), measured.failure};
   if (!told.recorded) {
     // The scheduler heard a finite value for this epoch once; it can only be told that the trial is gone.
     const bool caught_up = e.trained == e.recorded;
@@ -124,25 +124,24 @@ void TrialTable::hear(int draw, int epoch, const Measurement& measured) {
   ++epochs_;
   e.recorded = epoch;
   if (!diverged) take_value(draw, epoch, measured);
-  draws_.report(draw, diverged, e.value, e.others);
-  e.decision = strategy_.scheduler->report(draw, epoch, diverged ? std::numeric_limits<double>::quiet_NaN() : *e.value);
+  draws_.report(draw, diverged, e.values);
+  e.decision =
+      strategy_.scheduler->report(draw, epoch, diverged ? std::numeric_limits<double>::quiet_NaN() : *e.value());
 }
 
 // The value that the trial would have if it ended now.
 void TrialTable::take_value(int draw, int epoch, const Measurement& measured) {
   TrialRecord& e = entry(draw);
-  if (!is_selected(config_, measured.value, e.value)) return;
-  e.value = measured.value;
-  e.others = measured.others;
+  if (!is_selected(config_, measured.values.front(), e.value())) return;
+  e.values = measured.values;
   e.value_epoch = epoch;
-  standings_.rank(draw, measured.value);
+  standings_.rank(draw, measured.values.front());
 }
 
 void TrialTable::forget_value(int draw) {
   TrialRecord& e = entry(draw);
   standings_.strike(draw);
-  e.value.reset();
-  e.others.clear();
+  e.values.clear();
   e.value_epoch = 0;
   e.best_state.reset();
 }
@@ -160,7 +159,7 @@ std::optional<BestSoFar> TrialTable::best() const {
   const std::optional<int> leader = standings_.leader();
   if (!leader) return std::nullopt;
   const auto best = static_cast<std::size_t>(*leader);
-  return BestSoFar{trials_[best].number, entries_[best].value_epoch, *entries_[best].value,
+  return BestSoFar{trials_[best].number, entries_[best].value_epoch, *entries_[best].value(),
                    trials::latest_params(trials_[best])};
 }
 
@@ -181,8 +180,7 @@ void TrialTable::finish(int draw, trials::State state, const std::string& reason
   t.reason = reason;
   if (learns()) t.ended_round = round;
   draws_.end(draw, state, round);
-  t.value = state == trials::State::kFail ? std::nullopt : e.value;
-  if (t.value) t.others = e.others;
+  t.values = state == trials::State::kFail ? std::vector<double>() : e.values;
   if (state == trials::State::kFail) strategy_.scheduler->fail(draw);  // rungs must not wait for the trial
   count_done(draw);
 }

@@ -21,7 +21,6 @@
 #include "engine/events/event.hpp"
 #include "engine/trainer.hpp"
 #include "storage/store.hpp"
-#include "trials/pareto.hpp"
 #include "trials/trial.hpp"
 
 namespace hfta::engine {
@@ -40,21 +39,20 @@ struct TrialRecord {
   std::string partition;  ///< See TrialTable::assign.
   int recorded = 0;       ///< Epochs the store has, or gets with this round's commit.
   int trained = 0;        ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
-  int copied = 0;         ///< Trial::copies' last epoch, from where `value` counts; 0: it has none.
+  int copied = 0;         ///< Trial::copies' last epoch, from where `values` count; 0: it has none.
   bool begun = false;     ///< It has been in a slot, or has ended without being in one.
   bool changed = false;   ///< Its state is newer than its newest checkpoint.
   HeldState state;  ///< Held while the trial is in no slot; null: the state is on disk, or the trial has not begun.
-  std::optional<double> value;  ///< The value it would have if it ended now; unset before its first epoch.
-  std::vector<double> others;   ///< Such values of the study's other objectives.
-  int value_epoch = 0;          ///< The epoch that these were measured at.
-  HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
+  std::vector<double> values;  ///< The values it would have if it ended now; empty before its first epoch.
+  int value_epoch = 0;         ///< The epoch that these were measured at.
+  HeldState best_state;        ///< metric.select best: the state after `value_epoch`.
   search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest decision.
   /// The decision at the last recorded epoch, carried out when its lost state has been trained again up to there.
   search::Decision due = search::Decision::kContinue;
   std::string failure;  ///< In a resumed study: why it failed, where the store has its last epoch and not its end.
 
-  /// `value` and `others`; empty while there are none.
-  [[nodiscard]] std::vector<double> values() const { return trials::values_of(value, others); }
+  /// The first objective's of `values`; nullopt if there are none.
+  [[nodiscard]] std::optional<double> value() const { return trials::first_of(values); }
 };
 
 /// The effect of a report.

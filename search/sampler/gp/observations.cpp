@@ -22,10 +22,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-bool has_failed(const SeenTrial& trial) { return trial.ended == State::kFail || !trial.value; }
+bool has_failed(const SeenTrial& trial) { return trial.ended == State::kFail || trial.values.empty(); }
 
 double signed_value(const SeenTrial& trial, trials::Goal goal) {
-  return goal == trials::Goal::kMinimize ? *trial.value : -*trial.value;
+  return goal == trials::Goal::kMinimize ? *trial.value() : -*trial.value();
 }
 
 // A pruned trial was found to be worse than others, so it does not count as better than half of those that were not.

@@ -200,7 +200,7 @@ TEST_CASE("a trial's value counts from its last copy") {
     for (const trials::EpochRecord& epoch : trial.epochs) {
       if (epoch.epoch > since) best = std::max(best, epoch.metrics.at(config.objectives.front().metric));
     }
-    CHECK(trial.value == best);
+    CHECK(trial.value() == best);
   }
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("another program ends the trial that a population waits for: who is to
   CHECK(copies_of(study) == 0);
   {
     storage::Changes changes;
-    changes.states = {{last->number, State::kFail, std::nullopt, "somebody did it", {}}};
+    changes.states = {{last->number, State::kFail, {}, "somebody did it", {}}};
     study.open()->commit(study.config.study, changes);
   }
   CHECK(study.run().stopped_by == 0);

@@ -45,8 +45,8 @@ TEST_CASE("hyperband over two passes is 98 trials, 16 complete, 714 trial-epochs
   CHECK(study.world.trial_epochs == 714);  // survivors go on from where they stood: nothing is trained twice
   for (const auto& trial : all) {
     INFO("trial " << trial.number);
-    REQUIRE(trial.value);
-    CHECK(*trial.value == trial.epochs.back().metrics.at("val_accuracy"));
+    REQUIRE(trial.value());
+    CHECK(*trial.value() == trial.epochs.back().metrics.at("val_accuracy"));
     CHECK((trial.state == State::kComplete) == (trial.epochs.size() == 27));
     CHECK(trial.started);
     CHECK(trial.completed);
@@ -145,7 +145,7 @@ TEST_CASE("a diverged trial fails with a reason, and the rest of the study is as
     if (trial.state != State::kFail) continue;
     CHECK(study.world.diverge.contains(trial.number));
     CHECK(trial.reason == fmt::format("{} is {} at epoch 1", metric, shortest(value)));
-    CHECK_FALSE(trial.value);
+    CHECK_FALSE(trial.value());
     REQUIRE(trial.epochs.size() == 1);  // the epoch itself is kept
     CHECK_FALSE(std::isfinite(trial.epochs[0].metrics.at(metric)));
   }
@@ -265,7 +265,7 @@ TEST_CASE("a raised cap goes on with the study") {
     (void)whole.run();
     CHECK(study.count(State::kComplete) == 25);
     const auto a = study.trials(), b = whole.trials();
-    for (std::size_t i = 0; i < 25; ++i) CHECK(a.at(i).value == b.at(i).value);
+    for (std::size_t i = 0; i < 25; ++i) CHECK(a.at(i).value() == b.at(i).value());
   }
   SECTION("a smaller cap is refused") {
     StudyFixture study(random_config(10));
@@ -284,7 +284,7 @@ TEST_CASE("the best trial is tested once, when the study ends") {
   const auto all = study.trials();
   const trials::Trial* best = trials::best_of(all, trials::Goal::kMaximize);
   REQUIRE(best != nullptr);
-  CHECK(best->test_metrics.at("test_accuracy") == Approx(*best->value - 0.01).epsilon(1e-12));
+  CHECK(best->test_metrics.at("test_accuracy") == Approx(*best->value() - 0.01).epsilon(1e-12));
   for (const auto& trial : all) CHECK(trial.test_metrics.empty() == (trial.number != best->number));
 }
 
@@ -298,7 +298,7 @@ TEST_CASE("metric.select best: a trial's value is its best epoch's, with that ep
   for (const auto& trial : reference.trials()) {
     double best = -1;
     for (const auto& record : trial.epochs) best = std::max(best, record.metrics.at("val_accuracy"));
-    CHECK(*trial.value == best);
+    CHECK(*trial.value() == best);
     differs = differs || best != trial.epochs.back().metrics.at("val_accuracy");
   }
   REQUIRE(differs);

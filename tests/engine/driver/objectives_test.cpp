@@ -57,12 +57,12 @@ TEST_CASE("each trial has the values of its last epoch, and one that diverged ha
       INFO("trial " << trial.number);
       if (trial.number == 3) {
         CHECK((trial.state == State::kFail));
-        CHECK(trials::values_of(trial).empty());
+        CHECK(trial.values.empty());
         continue;
       }
       CHECK((trial.state == State::kComplete));
-      CHECK(trials::values_of(trial) == std::vector<double>{trial.epochs.back().metrics.at("val_accuracy"),
-                                                            trial.epochs.back().metrics.at(kParameterCount)});
+      CHECK(trial.values == std::vector<double>{trial.epochs.back().metrics.at("val_accuracy"),
+                                                trial.epochs.back().metrics.at(kParameterCount)});
     }
   }
 }

@@ -160,7 +160,8 @@ TEST_CASE("weights of the best finished trials are kept, and no other state") {
   for (const auto& trial : study.trials()) {
     if (trial.state == State::kComplete) complete.push_back(trial);
   }
-  std::stable_sort(complete.begin(), complete.end(), [](const auto& a, const auto& b) { return *a.value > *b.value; });
+  std::stable_sort(complete.begin(), complete.end(),
+                   [](const auto& a, const auto& b) { return *a.value() > *b.value(); });
   std::set<int> expected;
   for (std::size_t i = 0; i < complete.size() && static_cast<int>(i) < keep; ++i) expected.insert(complete[i].number);
   storage::Checkpoints finished(study.files, study.checkpoints / "finished");
@@ -263,7 +264,7 @@ TEST_CASE("a trial that memory does not suffice for alone fails with words, the 
   (void)whole.run();
   const auto a = study.trials(), b = whole.trials();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (i != 5 && i != 17) CHECK(a[i].value == b[i].value);
+    if (i != 5 && i != 17) CHECK(a[i].value() == b[i].value());
   }
 }
 

@@ -136,9 +136,9 @@ int StudyFixture::count(trials::State state) {
 std::string StudyFixture::table() {
   std::string text;
   for (const trials::Trial& t : trials()) {
-    text +=
-        fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
-    for (const double other : t.others) text += " and " + shortest(other);
+    text += fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value() ? shortest(*t.value()) : "-",
+                        t.reason);
+    for (std::size_t i = 1; i < t.values.size(); ++i) text += " and " + shortest(t.values[i]);
     for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
     for (const trials::Copy& copy : t.copies) {
       text += fmt::format(" copy of {} after {}:", copy.source, copy.epoch);

@@ -62,7 +62,7 @@ class Finished {
       }
       const bool complete = trial != 2;
       changes.states.push_back(
-          {trial, complete ? trials::State::kComplete : trials::State::kPruned, values[trial] - 0.03, "", {}});
+          {trial, complete ? trials::State::kComplete : trials::State::kPruned, {values[trial] - 0.03}, "", {}});
     }
     store->commit("digits", changes);
     for (const int trial : {1, 3}) keep(trial, 3);

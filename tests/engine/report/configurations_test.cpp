@@ -30,14 +30,14 @@ ReportInput study(Rank rank = Rank::kMean) {
     trial.number = input.draws[static_cast<std::size_t>(draw)];
     trial.params = input.repetitions.params_of({{"lr", 0.001 * (1 + draw / 3)}}, draw % 3);
     trial.state = draw == 7 ? State::kFail : draw == 11 ? State::kRunning : State::kComplete;
-    if (trial.state == State::kComplete) trial.value = values[static_cast<std::size_t>(draw)];
+    if (trial.state == State::kComplete) trial.values = {values[static_cast<std::size_t>(draw)]};
     trial.epochs.push_back({1, {{"val_loss", values[static_cast<std::size_t>(draw)]}, {"train_loss", 0.5}}});
     input.trials.push_back(trial);
   }
   Trial stranger;
   stranger.number = 12;
   stranger.state = State::kComplete;
-  stranger.value = 0.01;
+  stranger.values = {0.01};
   input.trials.push_back(stranger);
   std::sort(input.trials.begin(), input.trials.end(),
             [](const Trial& a, const Trial& b) { return a.number < b.number; });

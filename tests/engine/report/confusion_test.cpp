@@ -36,7 +36,7 @@ ReportInput study(int classes = 2) {
   Trial trial;
   trial.number = 4;
   trial.state = State::kComplete;
-  trial.value = 1;
+  trial.values = {1};
   for (int e = 1; e <= 3; ++e) {
     trial.epochs.push_back({e, joined({{"val_loss", e == 1 ? 2.0 : 1.0}}, cells("val", classes, e))});
   }
@@ -112,19 +112,19 @@ TEST_CASE("a trial's matrix is that of the epoch that its value is of", "[confus
   struct Case {
     const char* what;
     bool select_best;
-    std::optional<double> value;
+    std::vector<double> values;
     int epoch;
   };
-  const Case cases[] = {{"the last epoch's value", false, 1, 3},
-                        {"the best epoch's: the first of equal ones", true, 1, 2},
-                        {"the best was the first", true, 2, 1},
-                        {"no epoch has the value", true, 7, 3},
-                        {"no value yet", true, std::nullopt, 3}};
+  const Case cases[] = {{"the last epoch's value", false, {1}, 3},
+                        {"the best epoch's: the first of equal ones", true, {1}, 2},
+                        {"the best was the first", true, {2}, 1},
+                        {"no epoch has the value", true, {7}, 3},
+                        {"no value yet", true, {}, 3}};
   for (const Case& c : cases) {
     INFO(c.what);
     ReportInput input = study();
     input.select_best = c.select_best;
-    input.trials[0].value = c.value;
+    input.trials[0].values = c.values;
     REQUIRE(valued_epoch(input, input.trials[0]) != nullptr);
     CHECK(valued_epoch(input, input.trials[0])->epoch == c.epoch);
     CHECK(confusion_of(input, input.trials[0]).at("val")[1][1] == 11 * c.epoch);

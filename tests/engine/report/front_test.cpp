@@ -24,8 +24,7 @@ Trial made(int number, State state, const std::vector<double>& values) {
   if (values.empty()) return trial;
   trial.epochs = {{1, {{"val_accuracy", values[0]}, {"parameters", values[1]}, {"train_loss", 0.5}}}};
   if (state == State::kRunning) return trial;
-  trial.value = values[0];
-  trial.others = {values[1]};
+  trial.values = values;
   return trial;
 }
 
@@ -116,7 +115,7 @@ TEST_CASE("JSON has objectives, front and all values; CSV a column for each") {
 TEST_CASE("a report of one objective has no word of others") {
   ReportInput input = study();
   input.objectives.resize(1);
-  for (Trial& trial : input.trials) trial.others.clear();
+  for (Trial& trial : input.trials) trial.values.resize(std::min<std::size_t>(1, trial.values.size()));
   const json all = json::parse(report_json(input, {}));
   for (const char* key : {"objectives", "front"}) CHECK_FALSE(all.contains(key));
   CHECK_FALSE(all["trials"][0].contains("values"));
@@ -125,9 +124,9 @@ TEST_CASE("a report of one objective has no word of others") {
 
 TEST_CASE("what another program left is no point: too few values, too many, an infinite one") {
   ReportInput input = study();
-  input.trials[0].others.clear();
-  input.trials[1].others = {100, 1};
-  input.trials[4].others = {-HUGE_VAL};
+  input.trials[0].values.resize(1);
+  input.trials[1].values.push_back(1);
+  input.trials[4].values[1] = -HUGE_VAL;
   CHECK(numbers(front_of(input)->trials) == std::vector<int>{2});
   CHECK(json::accept(report_json(input, {})));
   CHECK_FALSE(report_csv(input, {}).empty());

@@ -26,7 +26,7 @@ Trial made(int number, State state, std::optional<double> value, int epochs = 1)
   Trial trial;
   trial.number = number;
   trial.state = state;
-  trial.value = value;
+  if (value) trial.values = {*value};
   for (int e = 1; e <= epochs; ++e) trial.epochs.push_back({e, {{"val_loss", value.value_or(9)}, {"train_loss", 0.5}}});
   return trial;
 }
@@ -211,7 +211,7 @@ TEST_CASE("while trials run, the table tells the best so far beside the best COM
   };
   const auto running = [](int number, double value) {
     Trial trial = made(number, State::kRunning, value, 3);
-    trial.value.reset();
+    trial.values.clear();
     return trial;
   };
   const Case cases[] = {

@@ -36,9 +36,9 @@ data: {name: digits, batch_size: 64)";
 std::string table_of(storage::Store& store, const StudyConfig& config) {
   std::string text;
   for (const trials::Trial& t : store.trials(config.study)) {
-    text +=
-        fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
-    for (const double other : t.others) text += " and " + shortest(other);
+    text += fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value() ? shortest(*t.value()) : "-",
+                        t.reason);
+    for (std::size_t i = 1; i < t.values.size(); ++i) text += " and " + shortest(t.values[i]);
     for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
     for (const trials::Copy& copy : t.copies) {
       text += fmt::format(" copy of {} after {}:", copy.source, copy.epoch);

@@ -32,7 +32,7 @@ std::string shown(Store& store) {
       text += " damaged";
       continue;
     }
-    text += std::string(trials::name_of(t.state)) + (t.value ? shortest(*t.value) : "-") + t.reason;
+    text += std::string(trials::name_of(t.state)) + (t.value() ? shortest(*t.value()) : "-") + t.reason;
     for (const auto& [name, value] : t.params) text += " " + name + "=" + trials::to_text(value);
     for (const auto& epoch : t.epochs) {
       for (const auto& [name, value] : epoch.metrics) {
@@ -143,7 +143,7 @@ TEST_CASE("digest: a run refuses a store in which a trial is another, and names 
     for (const trials::Trial& trial : marked) {
       CHECK(trial.reason.starts_with("damaged") == (trial.number == edit.trial));
     }
-    CHECK_FALSE(marked[static_cast<std::size_t>(edit.trial)].value);
+    CHECK_FALSE(marked[static_cast<std::size_t>(edit.trial)].value());
   }
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("digest: a trial that goes on after an epoch was written twice is whol
   again.started = {{3, at(50)}};
   again.epochs = {{3, {2, {{"train_loss", 0.25}, {"val_accuracy", 0.0}, {"new", -0.0}}}, 0.5},
                   {3, {3, {{"train_loss", 0.5}}}, std::nullopt}};
-  again.states = {{3, trials::State::kPruned, 0.5, "", at(60)}};
+  again.states = {{3, trials::State::kPruned, {0.5}, "", at(60)}};
   store.commit("s", again);
   store.commit("s", again);
   CHECK(store.trials("s")[3].epochs.size() == 3);
@@ -235,8 +235,7 @@ TEST_CASE("digest: what a draw had seen, and when its trial ended, is kept and g
   (void)store.add_trials("s", {{params_of(0), 7}, {params_of(1), 7}}, at(0));
   (void)store.add_trials("s", {{params_of(2)}}, at(1));
   Changes changes;
-  changes.states = {{0, trials::State::kComplete, 0.5, "", at(2), 11},
-                    {2, trials::State::kFail, std::nullopt, "no", at(3)}};
+  changes.states = {{0, trials::State::kComplete, {0.5}, "", at(2), 11}, {2, trials::State::kFail, {}, "no", at(3)}};
   store.commit("s", changes);
   const std::vector<trials::Trial> trials = store.trials("s");
   CHECK(trials[0].seen_rounds == 7);

@@ -67,10 +67,10 @@ TEST_CASE("golden: a study that Optuna made is read whole", "[golden]") {
   const State states[] = {State::kComplete, State::kPruned, State::kFail,    State::kComplete,
                           State::kComplete, State::kPruned, State::kRunning, State::kWaiting};
   for (std::size_t k = 0; k < 8; ++k) wanted[k].state = states[k];
-  wanted[0].value = 0.75;
-  wanted[1].value = 0.25;
-  wanted[3].value = kInfinity;
-  wanted[4].value = 0.875;
+  wanted[0].values = {0.75};
+  wanted[1].values = {0.25};
+  wanted[3].values = {kInfinity};
+  wanted[4].values = {0.875};
   const auto epoch = [](int step, double value) { return trials::EpochRecord{step, {{"val_accuracy", value}}}; };
   wanted[0].epochs = {epoch(1, 0.5), epoch(2, 0.75)};
   wanted[1].epochs = {epoch(1, 0.25)};

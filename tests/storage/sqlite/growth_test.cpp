@@ -59,7 +59,7 @@ TEST_CASE("store: a round is committed to a large study at the cost of a small o
   const auto commit = [](Store& store) {
     Changes changes;
     changes.epochs = {{50, {2, {{"val_accuracy", 0.7}}}, 0.7}};
-    changes.states = {{50, trials::State::kComplete, 0.7, "", at(2)}};
+    changes.states = {{50, trials::State::kComplete, {0.7}, "", at(2)}};
     changes.rounds = {{7, 0, 1, 1, 0.5}};
     changes.occupancy = {{0, 7, 0, 50, 2}};
     store.commit("s", changes);

@@ -124,7 +124,7 @@ void write_large(const fs::path& file) {
       for (int epoch = 1; epoch <= kEpochs; ++epoch) {
         changes.epochs.push_back({trial, {epoch, {{"train_loss", 1.0 / trial}, {"val_accuracy", epoch}}}, epoch});
       }
-      changes.states.push_back({trial, trials::State::kComplete, kEpochs + 1e-6 * trial, "", at(first + 1)});
+      changes.states.push_back({trial, trials::State::kComplete, {kEpochs + 1e-6 * trial}, "", at(first + 1)});
     }
     store.commit("large", changes);
   }

@@ -60,34 +60,35 @@ TEST_CASE("store: a study reads back as it was written", "[store]") {
 
 struct StateCase {
   State state;
-  std::optional<double> given, stored;
+  std::vector<double> given;
+  std::optional<double> stored;
   const char* type;  // in trial_values; nullptr: no row
 };
 
 TEST_CASE("store: values follow Optuna's rules for each state", "[store]") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const StateCase c = GENERATE_COPY(values<StateCase>({{State::kComplete, 0.5, 0.5, "FINITE"},
-                                                       {State::kComplete, kInfinity, kInfinity, "INF_POS"},
-                                                       {State::kComplete, -kInfinity, -kInfinity, "INF_NEG"},
-                                                       {State::kPruned, 0.5, 0.5, "FINITE"},
-                                                       {State::kPruned, kNaN, std::nullopt, nullptr},
-                                                       {State::kPruned, std::nullopt, std::nullopt, nullptr},
-                                                       {State::kFail, 0.5, std::nullopt, nullptr},
-                                                       {State::kFail, kNaN, std::nullopt, nullptr},
-                                                       {State::kRunning, 0.5, std::nullopt, nullptr}}));
+  const StateCase c = GENERATE_COPY(values<StateCase>({{State::kComplete, {0.5}, 0.5, "FINITE"},
+                                                       {State::kComplete, {kInfinity}, kInfinity, "INF_POS"},
+                                                       {State::kComplete, {-kInfinity}, -kInfinity, "INF_NEG"},
+                                                       {State::kPruned, {0.5}, 0.5, "FINITE"},
+                                                       {State::kPruned, {kNaN}, std::nullopt, nullptr},
+                                                       {State::kPruned, {}, std::nullopt, nullptr},
+                                                       {State::kFail, {0.5}, std::nullopt, nullptr},
+                                                       {State::kFail, {kNaN}, std::nullopt, nullptr},
+                                                       {State::kRunning, {0.5}, std::nullopt, nullptr}}));
   const TempFolder folder;
   const auto file = folder / "s.db";
   SqliteStore store = SqliteStore::open(file, Mode::kCreate);
   store.create(sample_study("s"));
   (void)store.add_trials("s", {{params_of(0)}}, at(0));
   Changes first, changes;
-  first.states = {{0, State::kComplete, 0.125, "", at(5)}};
+  first.states = {{0, State::kComplete, {0.125}, "", at(5)}};
   store.commit("s", first);  // whatever stood there before goes
   changes.states = {{0, c.state, c.given, "why", at(7)}};
   store.commit("s", changes);
   const trials::Trial trial = store.trials("s").at(0);
   CHECK((trial.state == c.state));
-  CHECK(trial.value == c.stored);
+  CHECK(trial.value() == c.stored);
   CHECK(trial.reason == "why");
   CHECK(trial.completed.has_value() == (c.state != State::kRunning));
   CHECK(ask(file, "SELECT count(*) FROM trial_values") == (c.type != nullptr ? 1 : 0));

@@ -45,15 +45,15 @@ TEST_CASE("a draw follows from the rounds that are over") {
   CHECK(draws.wait_for_slots());
   draws.add(kWide);
   draws.add(kWide);
-  draws.report(0, false, 0.5, {});
-  draws.report(0, true, 0.5, {});
+  draws.report(0, false, {0.5});
+  draws.report(0, true, {0.5});
   draws.end(0, trials::State::kFail, 3);
   CHECK(draws.ask(2, 1, 3, nullptr).size() == 1);
   REQUIRE(sampler.history.size() == 2);
   CHECK(sampler.history[0].params == kWide);
-  REQUIRE(sampler.history[0].values.size() == 2);
-  CHECK(std::isnan(sampler.history[0].values[1]));
-  CHECK(sampler.history[0].value == 0.5);
+  REQUIRE(sampler.history[0].curve.size() == 2);
+  CHECK(std::isnan(sampler.history[0].curve[1]));
+  CHECK(sampler.history[0].value() == 0.5);
   CHECK(!sampler.history[0].ended);  // in round 3, which is not over
   draws.take_back();
   CHECK(draws.ask(2, 1, 4, nullptr).size() == 1);
@@ -68,7 +68,7 @@ TEST_CASE("draws that follow from no results are asked for without a history, un
   Draws draws(config, sampler);
   CHECK(!draws.wait_for_slots());
   draws.add(kWide);
-  draws.report(0, false, 0.5, {});
+  draws.report(0, false, {0.5});
   draws.end(0, trials::State::kComplete, 0);
   draws.take_back();  // does nothing: there is no history
   CHECK(draws.ask(0, 2, 1, &kWide).size() == 2);

@@ -56,16 +56,16 @@ TEST_CASE("a draw knows epochs of rounds that are over, and ends of earlier roun
   DrawHistory history;
   history.add({{"x", 1.0}});
   history.add({{"x", 2.0}});
-  history.report(0, false, 0.5, {});
-  history.report(0, true, 0.5, {});
+  history.report(0, false, {0.5});
+  history.report(0, true, {0.5});
   history.end(0, State::kPruned, 1);
   history.end(1, State::kFail, std::nullopt);
   CHECK_FALSE(history.after(1)[0].ended);
   CHECK(history.after(2)[0].ended == State::kPruned);
-  REQUIRE(history.after(2)[0].values.size() == 2);
-  CHECK(history.after(2)[0].values[0] == 0.5);
-  CHECK(std::isnan(history.after(2)[0].values[1]));
-  CHECK(history.after(2)[0].value == 0.5);
+  REQUIRE(history.after(2)[0].curve.size() == 2);
+  CHECK(history.after(2)[0].curve[0] == 0.5);
+  CHECK(std::isnan(history.after(2)[0].curve[1]));
+  CHECK(history.after(2)[0].value() == 0.5);
   CHECK(history.after(1)[1].ended == State::kFail);
   history.add({{"x", 3.0}});
   history.pop();
@@ -199,11 +199,11 @@ TEST_CASE("trials of an earlier study are kept with the study, and every draw se
   CHECK(earlier.run().stopped_by == 0);
   search::History prior;
   for (const Trial& trial : earlier.trials()) {
-    prior.push_back({trial.params, {}, trial.value, trial.state});
+    prior.push_back({trial.params, {}, trial.values, trial.state});
     for (const trials::EpochRecord& record : trial.epochs)
-      prior.back().values.push_back(record.metrics.at("val_accuracy"));
+      prior.back().curve.push_back(record.metrics.at("val_accuracy"));
   }
-  prior.push_back({prior.front().params, {std::nan("")}, std::nullopt, State::kFail});
+  prior.push_back({prior.front().params, {std::nan("")}, {}, State::kFail});
   StudyConfig config = learning_config(20, "median");
   config.width = 4;
   config.seed = 2;
@@ -225,9 +225,9 @@ TEST_CASE("trials of an earlier study are kept with the study, and every draw se
   REQUIRE(kept.size() == prior.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {
     CHECK(kept[i].params == prior[i].params);
-    CHECK(kept[i].value == prior[i].value);
+    CHECK(kept[i].values == prior[i].values);
     CHECK(kept[i].ended == prior[i].ended);
-    CHECK(kept[i].values.size() == prior[i].values.size());
+    CHECK(kept[i].curve.size() == prior[i].curve.size());
   }
-  CHECK(std::isnan(kept.back().values.at(0)));
+  CHECK(std::isnan(kept.back().curve.at(0)));
 }

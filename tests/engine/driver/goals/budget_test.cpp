@@ -204,7 +204,7 @@ TEST_CASE("a target ends the study with the trial that reached it") {
   const std::vector<Trial> all = study.trials();
   const Trial* reached = trials::best_of(all, trials::Goal::kMaximize);
   REQUIRE(reached != nullptr);
-  CHECK(*reached->value >= best);
+  CHECK(*reached->value() >= best);
   CHECK_FALSE(reached->test_metrics.empty());
   CHECK(finished(study));
   CHECK(total_epochs(all) < total_epochs(whole.trials()));
@@ -224,7 +224,7 @@ TEST_CASE("with repetitions a whole configuration has to reach the target") {
                               trials::Goal::kMaximize)
         .value();
   };
-  const double best = value_in(whole), best_trial = *trials::best_of(all, trials::Goal::kMaximize)->value;
+  const double best = value_in(whole), best_trial = *trials::best_of(all, trials::Goal::kMaximize)->value();
   REQUIRE(best < best_trial);
   missed.config.target = (best + best_trial) / 2;
   CHECK(missed.run().ended_by.empty());

@@ -24,7 +24,7 @@ TEST_CASE("a measurement is a value, or the reason of a failure") {
     const Measurement m =
         measure({{"train_loss", c.train_loss}, {"val_loss", c.val_loss}, {"val_r2", c.val_r2}}, {{"val_loss"}}, 4);
     CHECK(m.failure == c.failure);
-    if (std::isfinite(c.val_loss)) CHECK(m.value == c.val_loss);
+    if (std::isfinite(c.val_loss)) CHECK(m.values == std::vector<double>{c.val_loss});
   }
   CHECK_THROWS_WITH(measure({{"train_loss", 1.0}}, {{"val_loss"}}, 1), Catch::Contains("'val_loss'"));
 }

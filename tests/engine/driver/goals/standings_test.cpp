@@ -16,12 +16,11 @@ using trials::State;
 
 namespace {
 
-trials::Trial ended(int number, State state, double value, std::vector<double> others = {}) {
+trials::Trial ended(int number, State state, std::vector<double> values) {
   trials::Trial trial;
   trial.number = number;
   trial.state = state;
-  trial.value = value;
-  trial.others = std::move(others);
+  trial.values = std::move(values);
   return trial;
 }
 
@@ -47,9 +46,9 @@ TEST_CASE("the leader has the best value of those that have not been stopped, ti
   CHECK(standings.leader() == 5);
   standings.rank(5, sign * 3);  // its value is worse now, and the one before is forgotten
   CHECK(standings.leader() == 2);
-  standings.end(2, ended(2, State::kPruned, sign * 2));
+  standings.end(2, ended(2, State::kPruned, {sign * 2}));
   CHECK(standings.leader() == 4);
-  standings.end(4, ended(4, State::kComplete, sign * 2));
+  standings.end(4, ended(4, State::kComplete, {sign * 2}));
   CHECK(standings.leader() == 4);
   standings.strike(4);
   standings.strike(8);  // which was never ranked
@@ -61,11 +60,11 @@ TEST_CASE("of several objectives no trial leads, and COMPLETE ones that none dom
   StudyConfig config = random_config(9);
   config.objectives = {{"a", trials::Goal::kMinimize}, {"b", trials::Goal::kMaximize}};
   Standings standings(config);
-  const std::vector<trials::Trial> all = {ended(7, State::kComplete, 1, {1}), ended(3, State::kComplete, 2, {2}),
-                                          ended(5, State::kPruned, 0, {9}), ended(6, State::kComplete, 2, {0})};
+  const std::vector<trials::Trial> all = {ended(7, State::kComplete, {1, 1}), ended(3, State::kComplete, {2, 2}),
+                                          ended(5, State::kPruned, {0, 9}), ended(6, State::kComplete, {2, 0})};
   for (int draw = 0; draw < 4; ++draw) {
     const trials::Trial& trial = all[static_cast<std::size_t>(draw)];
-    standings.rank(draw, *trial.value);
+    standings.rank(draw, *trial.value());
     standings.end(draw, trial);
   }
   CHECK(!standings.leader());
@@ -75,8 +74,8 @@ TEST_CASE("of several objectives no trial leads, and COMPLETE ones that none dom
 
 TEST_CASE("a target is compared with the best COMPLETE trial, or with the best whole configuration") {
   StudyConfig config = random_config(9);
-  const std::vector<trials::Trial> all = {ended(0, State::kComplete, 0.5), ended(1, State::kComplete, 0.7),
-                                          ended(2, State::kComplete, 0.9), ended(3, State::kRunning, 0.9)};
+  const std::vector<trials::Trial> all = {ended(0, State::kComplete, {0.5}), ended(1, State::kComplete, {0.7}),
+                                          ended(2, State::kComplete, {0.9}), ended(3, State::kRunning, {0.9})};
   const Standings standings(config);
   CHECK(!standings.best_value(all));  // there is no target
   config.target = 0.95;
