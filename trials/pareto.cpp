@@ -68,7 +68,7 @@ std::optional<Point> point_of(std::vector<double> values, const Objectives& obje
 }
 
 std::optional<Point> point_of(const Trial& trial, const Objectives& objectives) {
-  return trial.state == State::kComplete ? point_of(trial.values, objectives) : std::nullopt;
+  return trial.state == State::kComplete && trial.feasible ? point_of(trial.values, objectives) : std::nullopt;
 }
 
 bool dominates(const Point& a, const Point& b) {

@@ -51,7 +51,7 @@ const Trial* best_of(const std::vector<Trial>& trials, Goal goal) {
   const Trial* best = nullptr;
   for (const Trial& trial : trials) {
     const std::optional<double> value = trial.value();
-    if (trial.state != State::kComplete || !value || !std::isfinite(*value)) continue;
+    if (trial.state != State::kComplete || !trial.feasible || !value || std::isnan(*value)) continue;
     if (best == nullptr || better(*value, *best->value(), goal) ||
         (value == best->value() && trial.number < best->number)) {
       best = &trial;

@@ -50,6 +50,7 @@ struct Trial {
   std::vector<Copy> copies = {};  ///< Ascending by epoch.
   State state = State::kRunning;
   bool enqueued = false;            ///< Taken from Optuna's queue (enqueue_trial), not drawn by the sampler.
+  bool feasible = true;             ///< Meets the constraints that another program has evaluated by Optuna.
   std::vector<double> values = {};  ///< Of the study's objectives, in order; empty while unknown and for FAIL.
   std::string reason = {};          ///< Why it failed; empty otherwise.
   /// Number of the study's rounds that were over when we drew it; set only if the method learns.

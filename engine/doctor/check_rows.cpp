@@ -69,6 +69,10 @@ void check_values(const ExaminedStudy& study, Findings& findings) {
 
 }  // namespace
 
+bool was_ended_elsewhere(const Trial& trial, const StudyConfig& config) {
+  return !trial.values.empty() && expected_values(trial, config) != trial.values;
+}
+
 ExaminedStudy read_study(const ExaminedStore& examined, const std::string& name, Findings& findings) {
   storage::SqliteStore& store = examined.store;
   ExaminedStudy study;

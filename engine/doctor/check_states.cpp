@@ -124,6 +124,14 @@ void check_weights(const ExaminedStudy& study, const BestTrials& best, const std
                    Findings& findings) {
   for (const int number : best.numbers()) {
     if (whole.contains(number)) continue;
+    if (was_ended_elsewhere(*study.trial(number), *study.config)) {
+      findings.push_back({Severity::kNote,
+                          place(study.name),
+                          fmt::format("trial {}, one of the best, has no weights: hfta-tune did not end it", number),
+                          "",
+                          {}});
+      continue;
+    }
     findings.push_back(
         {Severity::kDamage,
          shown(study.store, study.folder / storage::name_of(storage::StateKind::kFinished)),

@@ -49,6 +49,8 @@ void check_place(const ExaminedStore& store, Findings& findings);
 
 /// Reads a study; what cannot be read of it is a finding.
 [[nodiscard]] ExaminedStudy read_study(const ExaminedStore& store, const std::string& name, Findings& findings);
+/// Whether a trial's values are not those that follow from its epochs: another program has ended it, or has changed it.
+[[nodiscard]] bool was_ended_elsewhere(const trials::Trial& trial, const StudyConfig& config);
 /// Checks a study's rows, and the values that follow from them.
 void check_rows(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
 /// Checks who runs the study, and what earlier runners left.

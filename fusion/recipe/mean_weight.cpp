@@ -1,6 +1,7 @@
 #include "fusion/recipe/mean_weight.hpp"
 
 #include <optional>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -13,7 +14,14 @@ namespace {
 
 constexpr std::int64_t kIgnored = -100;  // the default of torch.nn.functional.cross_entropy
 
-// The call that computed the value, which may have been cast or given other dimensions since; null if none did.
+// Whether the call multiplies or divides its first argument by a number that stands in the graph.
+bool scales(const Node& node) {
+  const std::string_view name = base_name(node.op);
+  const bool plain = node.args.size() == 2 && (name == "mul" || name == "div");
+  return plain && (std::holds_alternative<double>(node.args[1]) || std::holds_alternative<std::int64_t>(node.args[1]));
+}
+
+// The call that computed the value, which may have been cast, scaled or given other dimensions since; null if none did.
 const Node* computed_by(const Graph& graph, ValueId value) {
   const std::vector<std::size_t> makers = makers_of(graph);
   const auto made_by = [&](ValueId id) {
@@ -24,7 +32,8 @@ const Node* computed_by(const Graph& graph, ValueId value) {
   while (node != nullptr && !node->args.empty()) {
     const OpTraits* traits = op_traits(node->op);
     const auto* from = std::get_if<ValueId>(&node->args.front());
-    if (traits == nullptr || traits->elements != Elements::kMoved || from == nullptr) return node;
+    const bool same = traits != nullptr && (traits->elements == Elements::kMoved || scales(*node));
+    if (!same || from == nullptr) return node;
     node = made_by(*from);
   }
   return node;

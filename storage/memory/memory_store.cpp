@@ -104,7 +104,7 @@ void add(StudySummary& summary, const trials::Trial& trial) {
   }
   if (summary.objectives.size() > 1) return;
   const std::optional<double> value = trial.value();
-  if (trial.state != State::kComplete || !value || !std::isfinite(*value)) return;
+  if (trial.state != State::kComplete || !trial.feasible || !value || std::isnan(*value)) return;
   const trials::Goal goal = summary.objectives.front().goal;
   if (!summary.best || trials::better(*value, *summary.best, goal)) summary.best = value;
 }

@@ -88,6 +88,8 @@ struct SqliteStore::Impl {
 /// Keys of ours among Optuna's trial_system_attributes.
 inline constexpr const char* kEnqueuedKey = "hfta:enqueued";
 inline constexpr const char* kSeenKey = "hfta:seen_rounds";
+/// Optuna's: a list of numbers, or "constraints:<name>" and one number. Above 0, it is violated.
+inline constexpr const char* kConstraintsKey = "constraints";
 inline constexpr const char* kEndRoundKey = "hfta:ended_round";
 inline constexpr const char* kCopyKey = "hfta:copy:";  ///< The epoch follows.
 /// The key of ours among Optuna's study_system_attributes: see progress_to_json().

@@ -25,6 +25,13 @@ int small_json(std::string_view text, const char* what) {
   }
 }
 
+/// Whether none of the numbers in an attribute of Optuna's constraints is above 0. What is no number violates nothing.
+bool meets_constraints(std::string_view text) {
+  const nlohmann::json found = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto is_violated = [](const nlohmann::json& number) { return number.is_number() && number.get<double>() > 0; };
+  return found.is_array() ? std::none_of(found.begin(), found.end(), is_violated) : !is_violated(found);
+}
+
 /// Reads a copy from an attribute's key and value. `drawn`: the parameters that the trial began with, in their order.
 trials::Copy copy_from(std::string_view key, std::string_view text, const trials::Params& drawn) {
   const nlohmann::json json = parse(text, std::string(key));
@@ -163,9 +170,11 @@ void Builder::read_attributes() {
   Query query = open(
       "SELECT t.trial_id, a.\"key\", a.value_json FROM trials t JOIN trial_system_attributes a"
       " ON a.trial_id = t.trial_id WHERE t.study_id = ?1"
-      " AND (a.\"key\" IN (?2, ?3, ?4) OR substr(a.\"key\", 1, ?5) = ?6) ORDER BY t.trial_id");
-  const std::string_view copy = kCopyKey;
-  query.bind(study_, kEnqueuedKey, kSeenKey, kEndRoundKey, static_cast<std::int64_t>(copy.size()), copy);
+      " AND (a.\"key\" IN (?2, ?3, ?4) OR substr(a.\"key\", 1, ?5) = ?6 OR substr(a.\"key\", 1, ?7) = ?8)"
+      " ORDER BY t.trial_id");
+  const std::string_view copy = kCopyKey, constraints = kConstraintsKey;
+  query.bind(study_, kEnqueuedKey, kSeenKey, kEndRoundKey, static_cast<std::int64_t>(copy.size()), copy,
+             static_cast<std::int64_t>(constraints.size()), constraints);
   while (query.next()) {
     Trial* trial = seek(query);
     if (trial == nullptr) continue;
@@ -179,6 +188,8 @@ void Builder::read_attributes() {
     } else if (query.view(1) == kEndRoundKey) {
       trial->ended_round = small_json(query.view(2), kEndRoundKey);
       digests().end += Digest::of(Part::kEndRound, id, query.view(2));
+    } else if (query.view(1).starts_with(constraints)) {
+      trial->feasible = trial->feasible && meets_constraints(query.view(2));
     } else {
       trial->copies.push_back(copy_from(query.view(1), query.view(2), trial->params));
       digests().rows += Digest::of(Part::kCopy, id, query.view(1), query.view(2));

@@ -54,7 +54,11 @@ def compare(path, name, tool):
 
 
 def let_optuna_add(path, name):
-    study = open_study(path, name, sampler=optuna.samplers.NSGAIISampler(population_size=8, seed=0))
+    def constraints(trial):  # violated by a part of the trials
+        return (trial.params["x"] - 0.7, -1.0)
+
+    sampler = optuna.samplers.NSGAIISampler(population_size=8, seed=0, constraints_func=constraints)
+    study = open_study(path, name, sampler=sampler)
 
     def objective(trial):
         x, y = trial.suggest_float("uniform", -1, 1), trial.suggest_float("x", 0, 1)

@@ -67,16 +67,19 @@ TEST_CASE("better orders numbers by the goal and puts NaN last") {
   }
 }
 
-TEST_CASE("best_of takes the best COMPLETE finite trial, ties to the lower number") {
-  const std::vector<Trial> trials = {
-      trial(7, State::kComplete, 0.5),   trial(1, State::kPruned, 0.1),  trial(2, State::kComplete, kNan),
-      trial(3, State::kComplete, -kInf), trial(4, State::kRunning, 0.2), trial(5, State::kComplete, std::nullopt),
-      trial(6, State::kComplete, 0.5),   trial(8, State::kFail, 0.0),    trial(9, State::kComplete, 0.9),
-      trial(10, State::kComplete, kInf),
+TEST_CASE("best_of takes the best COMPLETE trial, ties to the lower number, as Optuna does") {
+  std::vector<Trial> trials = {
+      trial(7, State::kComplete, 0.5), trial(1, State::kPruned, 0.1),  trial(2, State::kComplete, kNan),
+      trial(3, State::kComplete, 0.3), trial(4, State::kRunning, 0.2), trial(5, State::kComplete, std::nullopt),
+      trial(6, State::kComplete, 0.5), trial(8, State::kFail, 0.0),    trial(9, State::kComplete, 0.9),
   };
+  trials[3].feasible = false;
   REQUIRE(best_of(trials, Goal::kMinimize) != nullptr);
   CHECK(best_of(trials, Goal::kMinimize)->number == 6);
   CHECK(best_of(trials, Goal::kMaximize)->number == 9);
   CHECK(best_of({}, Goal::kMinimize) == nullptr);
+  trials.push_back(trial(10, State::kComplete, kInf));
+  CHECK(best_of(trials, Goal::kMinimize)->number == 6);
+  CHECK(best_of(trials, Goal::kMaximize)->number == 10);
   CHECK(best_of({trial(0, State::kPruned, 1), trial(1, State::kComplete, kNan)}, Goal::kMaximize) == nullptr);
 }

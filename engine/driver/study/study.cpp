@@ -24,7 +24,7 @@ namespace {
 Error not_ours(const storage::StudyRecord& stored) {
   return {ErrorKind::kConfig,
           fmt::format("study '{}': found one that hfta-tune did not make, wanted a config in the store; "
-                      "choose another name (study: ...) or --fresh",
+                      "run one of hfta-tune's under another name (study: ..., or --fresh)",
                       printable(stored.name))};
 }
 

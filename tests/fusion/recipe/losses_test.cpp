@@ -261,7 +261,10 @@ TEST_CASE("the model's own mean over classes counts the targets that are not ign
                     {"cross_entropy_loss", {}, DType::kFloat32, false, none, false},
                     {"mse_loss", {}, DType::kFloat32, false, none, false}}));
   const bool own_evaluation = GENERATE(false, true);
-  CAPTURE(tried.op, tried.cast, own_evaluation);
+  const std::string then = GENERATE("to.dtype", "mul.Tensor", "div.Tensor", "add.Tensor");
+  if (!tried.cast && then != "to.dtype") return;
+  const bool counted = tried.counted && then != "add.Tensor";
+  CAPTURE(tried.op, tried.cast, then, own_evaluation);
   Graph model = model_of({kBatch, 3});
   model.values.push_back({"target", {kBatch}, tried.target});
   model.values.push_back({"mean", {}, DType::kFloat32});
@@ -272,19 +275,20 @@ TEST_CASE("the model's own mean over classes counts the targets that are not ign
   std::vector<Arg> args = {ValueId{1}, ValueId{3}};
   args.insert(args.end(), tried.more.begin(), tried.more.end());
   model.nodes.push_back({"aten::" + tried.op, args, {4}, "body", "net.py:5"});
-  model.nodes.push_back({"aten::to.dtype", {ValueId{4}, DType::kFloat32}, {5}, "body", "net.py:6"});
+  const Arg more = then == "to.dtype" ? Arg(DType::kFloat32) : Arg(0.5);
+  model.nodes.push_back({"aten::" + then, {ValueId{4}, more}, {5}, "body", "net.py:6"});
   model.outputs = {tried.cast ? 5 : 4, 2};
   Recipe recipe = recipe_of(Loss::kModel);
   recipe.terms = {"z"};
   const Graph graph = with_loss(own_evaluation ? with_evaluation(model) : model, recipe);
   CHECK_NOTHROW(verify(graph));
-  REQUIRE((graph.objective->weight != kNoValue) == tried.counted);
+  REQUIRE((graph.objective->weight != kNoValue) == counted);
   const Graph& evaluated = own_evaluation ? *graph.evaluation : graph;
   CHECK_NOTHROW(verify(evaluated));
-  REQUIRE(evaluated.outputs.size() == (tried.counted ? 3 : 2));
+  REQUIRE(evaluated.outputs.size() == (counted ? 3 : 2));
   CHECK(evaluated.outputs.front() == model.outputs.front());
   CHECK(evaluated.outputs.back() == 2);
-  if (!tried.counted) return;
+  if (!counted) return;
   CHECK(shape_of(graph, graph.objective->weight).empty());
   CHECK(shape_of(evaluated, evaluated.outputs[1]).empty());
   const auto compares = [](const Node& node) { return node.op == "aten::ne.Scalar"; };
