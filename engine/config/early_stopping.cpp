@@ -37,7 +37,12 @@ struct ReadField {
 };
 
 void read_field(Reader& section, const StoppingField& field, StoppingOptions& options) {
-  std::visit([&](const auto member) { ReadField{section, field}(options.*member); }, field.field);
+  const auto read = [&](const auto member) {
+    auto value = options.*member;
+    ReadField{section, field}(value);
+    options.*member = value;
+  };
+  std::visit(read, field.field);
 }
 
 Stopping read_rule(Reader section, const Reader& root, const std::string& file, const StudyConfig& config) {

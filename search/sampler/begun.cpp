@@ -31,7 +31,7 @@ class Pointed final : public Sampler {
     if (left == 0) return asked;
     if (inner_->learns()) {
       known = history;
-      for (const Params& params : asked) known.push_back({params, {}, std::nullopt, std::nullopt});
+      for (const Params& params : asked) known.push_back({params});
     }
     for (Params& params : inner_->ask(std::max(first, pointed) - pointed, left, known, given))
       asked.push_back(std::move(params));

@@ -138,7 +138,7 @@ class Retried final : public Sampler {
       const std::size_t seen = known.size();
       Params params = draw(first + i, known, given);
       known.resize(seen);
-      known.push_back({params, {}, std::nullopt, std::nullopt});
+      known.push_back({params});
       return params;
     });
   }
@@ -152,7 +152,7 @@ class Retried final : public Sampler {
       Params params = std::move(sampler(attempt).ask(number, 1, known, given).at(0));
       if (broken(constraints_, params) != nullptr) continue;
       if (!tried_.contains(params) || (!repeated && is_full())) return params;
-      known.push_back({params, {}, std::nullopt, std::nullopt});
+      known.push_back({params});
       if (!repeated) repeated = std::move(params);
     }
     return drawn_at_random(number, std::move(repeated));
