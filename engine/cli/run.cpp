@@ -75,7 +75,7 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
   ConfigOrigin origin{fs::absolute(file).lexically_normal(), {}};
   for (const Override& o : overrides) {
     const std::string top = o.key_path.substr(0, o.key_path.find('.'));
-    if (top != "array" && top != "memory" && top != "log" && top != "storage") origin.overrides.push_back(o);
+    if (top != "array" && top != "memory" && top != "storage") origin.overrides.push_back(o);
   }
   return origin;
 }
