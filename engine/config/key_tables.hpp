@@ -20,7 +20,6 @@ struct HyperList {
   const char* wanted;
   const char* sentence;
 };
-[[nodiscard]] const std::vector<HyperList>& hyper_lists();
 /// The list that has a number; nullptr if none has.
 [[nodiscard]] const HyperList* list_with(std::string_view hyper);
 

@@ -68,6 +68,12 @@ Key key_of(const std::string& section, const fusion::HyperField& field, const st
   return key;
 }
 
+const std::vector<HyperList>& hyper_lists() {
+  static const std::vector<HyperList> lists = {
+      {"betas", {"beta1", "beta2"}, "[0.9, 0.999]; lion: [0.9, 0.99]", "a list of two numbers", "Both betas at once."}};
+  return lists;
+}
+
 // The key of a list of numbers, the first of which is `field`.
 Key list_key(const std::string& section, const HyperList& list, const fusion::HyperField& field,
              const std::string& fallback) {
@@ -114,12 +120,6 @@ std::vector<Key> group_keys() {
 }
 
 }  // namespace
-
-const std::vector<HyperList>& hyper_lists() {
-  static const std::vector<HyperList> lists = {
-      {"betas", {"beta1", "beta2"}, "[0.9, 0.999]; lion: [0.9, 0.99]", "a list of two numbers", "Both betas at once."}};
-  return lists;
-}
 
 const HyperList* list_with(std::string_view hyper) {
   const std::vector<HyperList>& all = hyper_lists();
