@@ -5,7 +5,7 @@
 namespace hfta::engine {
 
 void EventLines::take(const Event& event) {
-  if (speech_ == Speech::kEvents) print(event_json(event) + "\n");
+  if (mode_ == OutputMode::kEvents) print(event_json(event) + "\n");
   if (next_ != nullptr) next_->take(event);
 }
 

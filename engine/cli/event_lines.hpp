@@ -6,7 +6,7 @@
 namespace hfta::engine {
 
 /// What a run prints to standard output.
-enum class Speech {
+enum class OutputMode {
   kReport,  ///< The report, when the study is finished.
   kEvents,  ///< Every event, one line of JSON each.
 };
@@ -15,11 +15,11 @@ enum class Speech {
 class EventLines final : public EventSink {
  public:
   /// `next` must outlive this; null: nobody.
-  explicit EventLines(Speech speech, EventSink* next = nullptr) : speech_(speech), next_(next) {}
+  explicit EventLines(OutputMode mode, EventSink* next = nullptr) : mode_(mode), next_(next) {}
   void take(const Event& event) override;
 
  private:
-  Speech speech_;
+  OutputMode mode_;
   EventSink* next_;
 };
 

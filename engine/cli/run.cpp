@@ -46,7 +46,9 @@ void add_json_option(boost::program_options::options_description& options) {
   options.add_options()("json", "events on standard output, one JSON object per line, in place of the report");
 }
 
-Speech speech_from(const Arguments& arguments) { return arguments.has("json") ? Speech::kEvents : Speech::kReport; }
+OutputMode output_mode_from(const Arguments& arguments) {
+  return arguments.has("json") ? OutputMode::kEvents : OutputMode::kReport;
+}
 
 Usage run_usage() {
   Usage usage;
@@ -75,7 +77,7 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
   ConfigOrigin origin{fs::absolute(file).lexically_normal(), {}};
   for (const Override& o : overrides) {
     const std::string top = o.key_path.substr(0, o.key_path.find('.'));
-    if (top != "array" && top != "memory" && top != "log" && top != "storage") origin.overrides.push_back(o);
+    if (top != "array" && top != "memory" && top != "storage") origin.overrides.push_back(o);
   }
   return origin;
 }
@@ -87,10 +89,10 @@ RunEnded run_ended(Store& store, const StudyConfig& config, bool finished) {
   return {finished, std::nullopt, numbers_of(best)};
 }
 
-int finish(Store& store, const StudyConfig& config, bool any_complete, Speech speech) {
+int finish(Store& store, const StudyConfig& config, bool any_complete, OutputMode mode) {
   const ReportInput input = read_report(store, config.study);
-  if (speech == Speech::kEvents) {
-    EventLines(speech).take(run_ended(store, config, true));
+  if (mode == OutputMode::kEvents) {
+    EventLines(mode).take(run_ended(store, config, true));
   } else {
     print(report_table(input, kTopTrials));
   }
@@ -123,7 +125,7 @@ RunStarted run_started(const StudyConfig& config, const std::vector<std::string>
 }
 
 int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Fleet& fleet, const std::atomic<int>& stop,
-          Speech speech) {
+          OutputMode mode) {
   SystemClock clock;
   const Faults faults = faults_from_environment();
   const storage::StatesPlace place = store.states(config.study);
@@ -139,15 +141,15 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
     trainers.push_back(watching.back().get());
   }
   ProgressView view(clock, activities);
-  EventLines lines(speech, &view);
+  EventLines lines(mode, &view);
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), clock);
   DriverDependencies dependencies{store, trainers, *workers, clock, states, lines, stop, faults};
   dependencies.state_memory = usable_memory() / 4;
   Driver driver(config, dependencies);
   const Outcome outcome = driver.run();
   view.clear();
-  if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete, speech);
-  EventLines(speech).take(run_ended(store, config, false));
+  if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete, mode);
+  EventLines(mode).take(run_ended(store, config, false));
   tell(fmt::format("stopped after {} rounds; everything is kept. To go on: hfta-tune resume '{}' --storage '{}'",
                    outcome.rounds, config.study, config.storage));
   return 128 + outcome.stopped_by;
@@ -169,7 +171,7 @@ bool is_of_its_files(const storage::StudyRecord& stored, const StudyConfig& conf
 }
 
 // Runs a study. Creates nothing before the config is checked, the data are loaded and the device is there.
-int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech speech) {
+int run_study(const StudyConfig& config, const ConfigOrigin& origin, OutputMode mode) {
   const std::atomic<int>& stop = catch_stop_signals();
   tell_warnings(config);
   const SystemClock clock;
@@ -184,8 +186,8 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
       const Faults none;
       SystemFiles files(none, store->states(config.study).root);
       remove_leftovers(*store, config, next, files, clock);
-      EventLines(speech).take(run_started(config, {}, true));
-      return finish(*store, config, any_complete(*store, config), speech);
+      EventLines(mode).take(run_started(config, {}, true));
+      return finish(*store, config, any_complete(*store, config), mode);
     }
     take();
   }
@@ -206,8 +208,8 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   }
   tell_notes(files.models);
   tell_start(config, fleet, !stored);
-  EventLines(speech).take(run_started(config, fleet.devices, stored.has_value()));
-  return drive(config, *store, *lease, fleet, stop, speech);
+  EventLines(mode).take(run_started(config, fleet.devices, stored.has_value()));
+  return drive(config, *store, *lease, fleet, stop, mode);
 }
 
 // A quoted text that YAML reads as itself, even if it has signs of YAML's syntax.
@@ -233,7 +235,7 @@ int run_command(const Words& words) {
   const fs::path file = arguments.required("CONFIG.yaml");
   std::vector<Override> overrides = overrides_from(arguments);
   const StudyConfig config = arguments.has("fresh") ? load_fresh(file, overrides) : load_begun(file, overrides);
-  return run_study(config, origin_from(file, overrides), speech_from(arguments));
+  return run_study(config, origin_from(file, overrides), output_mode_from(arguments));
 }
 
 int resume_command(const Words& words) {
@@ -244,7 +246,7 @@ int resume_command(const Words& words) {
   const auto [config, origin] = [&] {
     return stored_config(*open_store(arguments), study, arguments.required("storage"), overrides_from(arguments));
   }();
-  return run_study(config, origin_from(origin.file, origin.overrides), speech_from(arguments));
+  return run_study(config, origin_from(origin.file, origin.overrides), output_mode_from(arguments));
 }
 
 }  // namespace hfta::engine

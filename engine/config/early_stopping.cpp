@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <variant>
 
 #include "base/error.hpp"
@@ -45,34 +46,45 @@ void read_field(Reader& section, const StoppingField& field, StoppingOptions& op
   std::visit(read, field.field);
 }
 
+// Whether a rule is the one of a study without early stopping.
+bool stops_nothing(const search::StoppingRule& rule) { return &rule == &search::stopping_rules().front(); }
+bool stops_nothing(const Stopping& stopping) { return stops_nothing(search::stopping_rule(stopping.rule)); }
+
+bool reads(const search::StoppingRule& rule, std::string_view field) {
+  return std::count(rule.reads.begin(), rule.reads.end(), field) > 0;
+}
+
+// Checks the range of a rule that reads one.
+void check_range(const Reader& section, const StoppingOptions& options) {
+  if (!(options.lower < options.upper)) {
+    section.fail("lower", fmt::format("found {}, wanted a number below upper = {}", options.lower, options.upper));
+  }
+  if (!section.has("lower") && !section.has("upper")) {
+    section.fail("", "found neither lower nor upper, wanted one of them");
+  }
+}
+
 Stopping read_rule(Reader section, const Reader& root, const std::string& file, const StudyConfig& config) {
   Stopping stopping;
   stopping.rule = section.word("name");
   section.restrict_to(stopping.rule, {stopping.rule});
   const search::StoppingRule& rule = search::stopping_rule(stopping.rule);
-  if (stopping.rule != "none" && rule.judge == nullptr && search::method(config.method).scheduler != nullptr) {
+  if (!stops_nothing(rule) && rule.judge == nullptr && search::method(config.method).scheduler != nullptr) {
     section.fail("name", fmt::format("found {} beside method: {}, which stops trials itself; wanted one of them",
                                      stopping.rule, config.method));
   }
   for (const StoppingField& field : search::stopping_fields()) {
-    if (std::count(rule.reads.begin(), rule.reads.end(), field.name) == 0) continue;
-    read_field(section, field, stopping.options);
+    if (reads(rule, field.name)) read_field(section, field, stopping.options);
   }
   const Node* train = root.find("train");
   const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
-  if (stopping.rule == "none" || epochs == nullptr) return stopping;
+  if (stops_nothing(rule) || epochs == nullptr) return stopping;
   const auto all = Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs);
   if (stopping.options.min_epochs > all) {
     section.fail("min_epochs",
                  fmt::format("found {}, wanted at most train.epochs = {}", stopping.options.min_epochs, all));
   }
-  if (stopping.rule == "threshold" && !(stopping.options.lower < stopping.options.upper)) {
-    section.fail("lower", fmt::format("found {}, wanted a number below upper = {}", stopping.options.lower,
-                                      stopping.options.upper));
-  }
-  if (stopping.rule == "threshold" && !section.has("lower") && !section.has("upper")) {
-    section.fail("", "found neither lower nor upper, wanted one of them");
-  }
+  if (reads(rule, "lower") && reads(rule, "upper")) check_range(section, stopping.options);
   return stopping;
 }
 
@@ -106,7 +118,7 @@ void read_early_stopping(Reader& root, const std::string& file, StudyConfig& con
   const Node* node = root.find("early_stopping");
   if (node == nullptr || node->kind != Node::Kind::kList) {
     Stopping only = read_rule(root.section("early_stopping"), root, file, config);
-    if (only.rule != "none") config.early_stopping.push_back(std::move(only));
+    if (!stops_nothing(only)) config.early_stopping.push_back(std::move(only));
   } else {
     const Site site = root.site("early_stopping");
     json& records = root.record("early_stopping", json::array());
@@ -114,7 +126,7 @@ void read_early_stopping(Reader& root, const std::string& file, StudyConfig& con
       json record;
       Reader section(file, node->items[i], join_path(site.path, std::to_string(i)), "early_stopping", record);
       Stopping one = read_rule(section, root, file, config);
-      if (one.rule == "none") continue;
+      if (stops_nothing(one)) continue;
       config.early_stopping.push_back(std::move(one));
       records.push_back(std::move(record));
     }

@@ -68,18 +68,31 @@ Key key_of(const std::string& section, const fusion::HyperField& field, const st
   return key;
 }
 
-// The key `betas`: PyTorch's way to write beta1 and beta2.
-Key betas_key(const std::string& section, const std::string& fallback) {
-  return {.path = section + ".betas",
+const std::vector<HyperList>& hyper_lists() {
+  static const std::vector<HyperList> lists = {
+      {"betas", {"beta1", "beta2"}, "[0.9, 0.999]; lion: [0.9, 0.99]", "a list of two numbers", "Both betas at once."}};
+  return lists;
+}
+
+// The key of a list of numbers, the first of which is `field`.
+Key list_key(const std::string& section, const HyperList& list, const fusion::HyperField& field,
+             const std::string& fallback) {
+  return {.path = section + "." + list.name,
           .type = KeyType::kOther,
           .fallback = fallback,
-          .least = 0,
-          .most = 1,
-          .below = true,
-          .only = kinds_with("beta1"),
+          .least = field.least,
+          .most = field.most,
+          .below = field.below,
+          .only = kinds_with(field.name),
           .searched = Searched::kPerSlot,
-          .wanted = "a list of two numbers",
-          .sentence = "Both betas at once."};
+          .wanted = list.wanted,
+          .sentence = list.sentence};
+}
+
+// The list that begins with a number; nullptr if none does.
+const HyperList* list_before(const fusion::HyperField& field) {
+  const HyperList* list = list_with(field.name);
+  return list != nullptr && list->of.front() == field.name ? list : nullptr;
 }
 
 // The keys of each group in the list.
@@ -99,7 +112,7 @@ std::vector<Key> group_keys() {
        .sentence = "Instead of lr: the optimizer's lr times this."}};
   const std::size_t own = keys.size();
   for (const fusion::HyperField& field : fusion::hyper_fields()) {
-    if (std::string_view(field.name) == "beta1") keys.push_back(betas_key(section, fallback));
+    if (const HyperList* list = list_before(field)) keys.push_back(list_key(section, *list, field, fallback));
     keys.push_back(key_of(section, field, fallback));
   }
   for (std::size_t i = own; i < keys.size(); ++i) keys[i].repeats = kOptimizer;
@@ -108,6 +121,14 @@ std::vector<Key> group_keys() {
 
 }  // namespace
 
+const HyperList* list_with(std::string_view hyper) {
+  const std::vector<HyperList>& all = hyper_lists();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const HyperList& list) {
+    return std::find(list.of.begin(), list.of.end(), hyper) != list.of.end();
+  });
+  return found != all.end() ? &*found : nullptr;
+}
+
 std::vector<Key> optimizer_keys() {
   std::vector<Key> keys = {{.path = kOptimizer + ".name",
                             .type = KeyType::kChoice,
@@ -115,8 +136,7 @@ std::vector<Key> optimizer_keys() {
                             .sentence = "Update rules, names and defaults are torch.optim's; lion's are its paper's."}};
   for (const fusion::OptimizerInfo& optimizer : fusion::optimizers()) keys[0].choices.emplace_back(optimizer.name);
   for (const fusion::HyperField& field : fusion::hyper_fields()) {
-    if (std::string_view(field.name) == "beta1")
-      keys.push_back(betas_key(kOptimizer, "[0.9, 0.999]; lion: [0.9, 0.99]"));
+    if (const HyperList* list = list_before(field)) keys.push_back(list_key(kOptimizer, *list, field, list->fallback));
     keys.push_back(key_of(kOptimizer, field, defaults_text(field)));
   }
   keys.push_back({.path = kOptimizer + ".groups",

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "engine/config/key_tables.hpp"
 #include "engine/config/task.hpp"
 
 namespace hfta::engine::configuration {
@@ -14,6 +15,11 @@ using nlohmann::json;
 const fusion::OptimizerInfo& optimizer_named(std::string_view name) {
   const auto& all = fusion::optimizers();
   return *std::find_if(all.begin(), all.end(), [&](const fusion::OptimizerInfo& info) { return info.name == name; });
+}
+
+const fusion::HyperField& field_named(std::string_view name) {
+  const auto& all = fusion::hyper_fields();
+  return *std::find_if(all.begin(), all.end(), [&](const fusion::HyperField& field) { return field.name == name; });
 }
 
 // Reads the numbers of the optimizer, or of a group of parameters. Numbers that are left out stay as they were; the
@@ -27,9 +33,10 @@ class NumberReader {
       const std::string_view key = field.name;
       const bool reads = std::any_of(kind.hypers.begin(), kind.hypers.end(),
                                      [&](const fusion::HyperDefault& given) { return given.name == key; });
-      if (!reads || key == "beta2") continue;
-      if (key == "beta1") {
-        betas(hyper);
+      if (!reads) continue;
+      const HyperList* list = list_with(key);
+      if (list != nullptr && section_.has(list->name)) {
+        if (key == list->of.front()) read_list(*list, hyper);
       } else if (const auto* flag = std::get_if<bool fusion::OptimizerHyper::*>(&field.field)) {
         if (is_read(key)) hyper.** flag = section_.flag(key);
       } else {
@@ -49,23 +56,20 @@ class NumberReader {
     if (is_read(key)) value = section_.number_or(key, value);
   }
 
-  void betas(fusion::OptimizerHyper& hyper) {
-    const Node* betas = section_.find("betas");
-    if (betas == nullptr) {
-      number("beta1", hyper.beta1);
-      number("beta2", hyper.beta2);
-      return;
+  void read_list(const HyperList& list, fusion::OptimizerHyper& hyper) {
+    for (const std::string_view key : list.of) {
+      if (section_.has(key)) section_.fail(key, fmt::format("found it beside {}, wanted one or the other", list.name));
     }
-    for (const char* key : {"beta1", "beta2"}) {
-      if (section_.has(key)) section_.fail(key, "found it beside betas, wanted one or the other");
+    const Node& node = *section_.find(list.name);
+    const Site site = section_.site(list.name);
+    if (node.kind != Node::Kind::kList || node.items.size() != list.of.size()) site.mismatch(node);
+    for (std::size_t i = 0; i < list.of.size(); ++i) {
+      const auto member = std::get<double fusion::OptimizerHyper::*>(field_named(list.of[i]).field);
+      hyper.*member = item(node.items[i], join_path(site.path, std::to_string(i)), list.of[i]);
     }
-    const Site site = section_.site("betas");
-    if (betas->kind != Node::Kind::kList || betas->items.size() != 2) site.mismatch(*betas);
-    hyper.beta1 = beta(betas->items[0], join_path(site.path, "0"), "beta1");
-    hyper.beta2 = beta(betas->items[1], join_path(site.path, "1"), "beta2");
   }
 
-  double beta(const Node& node, const std::string& path, const char* key) {
+  double item(const Node& node, const std::string& path, std::string_view key) {
     const Site one = section_.site(key);
     section_.record(key, node.from.empty() ? json(one.number(node)) : to_json(node));
     return Site{one.file, path, one.key}.number(node);

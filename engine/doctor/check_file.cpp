@@ -42,7 +42,7 @@ bool check_structure(SqliteStore& store, Findings& findings) {
       finding.found += "; the rows are whole, an index that leads to them is not";
       finding.advice = std::string(kRepair) + " makes the indexes anew";
       if (&fault == &faults.front()) {  // one fix for all faults
-        finding.mend = [path] {
+        finding.repair = [path] {
           SqliteStore::open(path, SqliteStore::Mode::kReadWrite).rebuild_indexes();
           return "made the indexes anew";
         };

@@ -50,8 +50,8 @@ class StatesCheck {
   void look_at(const StateEntry& entry, const BestTrials* best);
   void look_at_state(const StateEntry& entry, const BestTrials* best);
   void add(Severity severity, const StateEntry& entry, const std::string& found, const std::string& advice,
-           std::function<std::string()> mend = {}) {
-    findings_.push_back({severity, shown(study_.store, folder_ / entry.name), found, advice, std::move(mend)});
+           std::function<std::string()> repair = {}) {
+    findings_.push_back({severity, shown(study_.store, folder_ / entry.name), found, advice, std::move(repair)});
   }
   void add_needless(const StateEntry& entry, const std::string& found) {
     add(Severity::kNote, entry, found, std::string("the next run removes it, and so does ") + kRepair,

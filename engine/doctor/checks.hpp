@@ -62,7 +62,7 @@ void check_states(const ExaminedStore& store, const ExaminedStudy& study, Findin
 [[nodiscard]] std::string place(const std::string& study);
 /// The names of all studies.
 [[nodiscard]] std::vector<std::string> studies_in(storage::Store& store);
-/// Removes `name` from `folder`, which lies beside the store, and says so; see Finding::mend.
+/// Removes `name` from `folder`, which lies beside the store, and says so; see Finding::repair.
 [[nodiscard]] std::function<std::string()> removal(const std::filesystem::path& store,
                                                    const std::filesystem::path& folder, const std::string& name);
 

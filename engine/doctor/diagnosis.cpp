@@ -50,7 +50,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
                         {"where", finding.where},
                         {"found", finding.found},
                         {"advice", finding.advice},
-                        {"repairable", finding.mend != nullptr}});
+                        {"repairable", finding.repair != nullptr}});
   }
   ordered_json all = {{"store", printable(diagnosis.store.string())},
                       {"findings", std::move(findings)},

@@ -1,5 +1,5 @@
 #pragma once
-/// Finds what is wrong with a store and with what lies beside it, and mends what can be mended.
+/// Finds what is wrong with a store and with what lies beside it, and repairs what can be repaired.
 
 #include <filesystem>
 #include <functional>
@@ -24,8 +24,8 @@ struct Finding {
   std::string where;   ///< A file, beginning at the store's, or a part of the store.
   std::string found;   ///< What was found, and what it means. Texts from files are printable.
   std::string advice;  ///< What the user can do; "" if nothing needs to be done.
-  /// Mends it and returns what it did; null where nothing is safe. To be called while no runner lives, see repair().
-  std::function<std::string()> mend = {};
+  /// Repairs it and returns what it did; null where nothing is safe. To be called while no runner lives, see repair().
+  std::function<std::string()> repair = {};
 };
 
 /// All that was looked at.
@@ -43,7 +43,7 @@ struct Diagnosis {
 [[nodiscard]] Diagnosis examine(const std::filesystem::path& path, const std::optional<std::string>& study,
                                 const Clock& clock);
 
-/// Mends what examine() found and can be mended, and looks again. Before anything is changed the store is copied to
+/// Repairs what examine() found and can be repaired, and looks again. Before anything is changed the store is copied to
 /// `<store>.before-repair`, and every study in question is taken as a run takes it. Throws Error{kBusy} naming the
 /// runner of a study that is being run: then nothing is changed. Otherwise as examine().
 [[nodiscard]] Diagnosis repair(const std::filesystem::path& path, const std::optional<std::string>& study,

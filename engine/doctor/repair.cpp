@@ -1,4 +1,4 @@
-// doctor: mends what can be mended, while it holds the studies as a run does.
+// doctor: repairs what can be repaired, while it holds the studies as a run does.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using storage::SqliteStore;
 
 // Throws if a study is being run, before a byte is changed, even by taking back a half-written transaction. Nobody can
-// run a store that cannot be read, and nothing of it is mended.
+// run a store that cannot be read, and nothing of it is repaired.
 void refuse_if_run(const fs::path& path, const Clock& clock) try {
   SqliteStore store = SqliteStore::open(path, SqliteStore::Mode::kExamine);
   for (const std::string& name : doctor::studies_in(store)) {
@@ -32,9 +32,9 @@ void refuse_if_run(const fs::path& path, const Clock& clock) try {
   if (error.kind() != ErrorKind::kStorage) throw;
 }
 
-std::string mended(const Finding& finding) {
+std::string repaired(const Finding& finding) {
   try {
-    return finding.mend();
+    return finding.repair();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kBusy) throw;
     return "could not mend it: " + printable(error.what());
@@ -46,7 +46,7 @@ std::string mended(const Finding& finding) {
 Diagnosis repair(const fs::path& path, const std::optional<std::string>& study, const Clock& clock) {
   Diagnosis found = examine(path, study, clock);
   refuse_if_run(path, clock);
-  const bool any = std::any_of(found.findings.begin(), found.findings.end(), [](const Finding& f) { return f.mend; });
+  const bool any = std::any_of(found.findings.begin(), found.findings.end(), [](const Finding& f) { return f.repair; });
   if (!any) return found;
   std::vector<std::string> done;
   done.push_back(fmt::format("copied the store to {}", doctor::shown(found.store, storage::keep_before_repair(path))));
@@ -57,7 +57,7 @@ Diagnosis repair(const fs::path& path, const std::optional<std::string>& study, 
       leases.emplace_back(store, name, clock);
     }
     for (const Finding& finding : found.findings) {
-      if (finding.mend) done.push_back(mended(finding));
+      if (finding.repair) done.push_back(repaired(finding));
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kBusy || error.kind() == ErrorKind::kLocked) throw;

@@ -30,7 +30,7 @@ int widest_on_cpu(const StudyConfig& config, int threads) {
 
 }  // namespace
 
-std::int64_t ArrayMemory::room() const {
+std::int64_t ArrayMemory::usable_bytes() const {
   const MemoryBudget& memory = setup_.config().memory;
   return memory.limit.value_or(fusion::device_memory(setup_.device()) / 2) / setup_.options().sharers;
 }
@@ -120,15 +120,16 @@ const std::vector<WayNeed>& ArrayMemory::ways(const PreparedTask& task, int widt
 Budgeted ArrayMemory::budgeted(const PreparedTask& task) {
   const int wanted = wanted_width();
   const int enough = setup_.config().width || !setup_.device().is_cpu() ? wanted : std::min(busy_slots(), wanted);
-  const Budgeted found = within(ways(task, wanted), room(), wanted, enough);
+  const Budgeted found = within(ways(task, wanted), usable_bytes(), wanted, enough);
   const int width = std::max(1, found.width);
   // An array of fewer slots than wanted runs in other chunks.
-  return width == wanted || setup_.config().width ? found
-                                                  : within(ways(task, width), room(), width, std::min(enough, width));
+  return width == wanted || setup_.config().width
+             ? found
+             : within(ways(task, width), usable_bytes(), width, std::min(enough, width));
 }
 
 MemoryPlan ArrayMemory::plan(const PreparedTask& task, const Budgeted& found) {
-  return memory_plan(ways(task, wanted_width()), found, room(), wanted_width());
+  return memory_plan(ways(task, wanted_width()), found, usable_bytes(), wanted_width());
 }
 
 MemoryNeed ArrayMemory::need(const PreparedTask& task, const fusion::Lowering& lowering) {
@@ -141,7 +142,7 @@ MemoryNeed ArrayMemory::need(const PreparedTask& task, const fusion::Lowering& l
 // One of several ranks gains nothing by lent threads: it waits for the others.
 std::unique_ptr<LentWays> ArrayMemory::lent_ways(const PreparedTask& task, const fusion::Lowering& own) {
   if (setup_.options().group != nullptr) return nullptr;
-  auto ways = std::make_unique<LentWays>(question(task, planned_width(task)), own, data_bytes(task), room());
+  auto ways = std::make_unique<LentWays>(question(task, planned_width(task)), own, data_bytes(task), usable_bytes());
   return ways->any() ? std::move(ways) : nullptr;
 }
 
@@ -149,7 +150,7 @@ int ArrayMemory::batch_that_fits(const PreparedTask& task) {
   PreparedTask smaller = task;
   while (task.graph.fixed_batch == 0 && smaller.spec.recipe.batch_size > 1) {
     smaller.spec.recipe.batch_size /= 2;
-    if (within(ways(smaller, 1), room(), 1, 1).width > 0) return smaller.spec.recipe.batch_size;
+    if (within(ways(smaller, 1), usable_bytes(), 1, 1).width > 0) return smaller.spec.recipe.batch_size;
   }
   return 0;
 }
@@ -166,13 +167,13 @@ void ArrayMemory::check(const PreparedTask& task, const Budgeted& found) {
       recomputing = needs_of(task, other, fusion::ways_to_run(other));
     }
     throw Error(ErrorKind::kConfig,
-                "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, room(),
+                "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, usable_bytes(),
                                                 task.spec.recipe.batch_size, batch_that_fits(task), setup_.stages()}));
   }
   if (!setup_.config().width || found.width >= wanted_width()) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("array.width: found {}, wanted auto or at most {}, which fit into memory.limit, {}",
-                          wanted_width(), found.width, bytes_text(room())));
+                          wanted_width(), found.width, bytes_text(usable_bytes())));
 }
 
 }  // namespace hfta::engine

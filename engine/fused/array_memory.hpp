@@ -46,7 +46,7 @@ class ArrayMemory {
 
  private:
   /// Bytes that arrays may hold.
-  [[nodiscard]] std::int64_t room() const;
+  [[nodiscard]] std::int64_t usable_bytes() const;
   /// Number of slots that keep all threads busy that train an array, those of the other stages, too.
   [[nodiscard]] int busy_slots() const { return setup_.threads() * setup_.stages(); }
   /// WayQuestion::evaluation_batch.

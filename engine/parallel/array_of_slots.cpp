@@ -146,9 +146,9 @@ class ArrayOfSlots final : public TrainerArray {
       if (stop) ranks_.send(r, PauseRequest{});
     }
     for (const int r : members) {
-      const auto answer = ranks_.hear(r).get<RunAnswer>();
+      const auto answer = ranks_.receive(r).get<RunAnswer>();
       if (answer.reports) ended[static_cast<std::size_t>(r)] = answer.reports;
-      if (stop) static_cast<void>(ranks_.hear(r));
+      if (stop) static_cast<void>(ranks_.receive(r));
     }
   }
 

@@ -58,7 +58,7 @@ json Ranks::answer_of(int rank) {
   return *std::move(answer);
 }
 
-json Ranks::hear(int rank) {
+json Ranks::receive(int rank) {
   json answer = answer_of(rank);
   if (!is_error(answer)) return answer;
   failed_ = rank;
@@ -83,7 +83,7 @@ void Ranks::together(const RequestOf& request, const std::function<void()>& work
     for (int r = 1; r < count_; ++r) send(r, request(r));
     work();
     for (int r = 1; r < count_; ++r) {
-      const json answer = hear(r);
+      const json answer = receive(r);
       if (look) look(r, answer);
     }
   });
@@ -115,7 +115,7 @@ void Ranks::ask(int rank, const json& request, const LookAt& look) {
 }
 
 // A member's own error tells most, then how one has ended; other members' errors of the device may only follow from
-// that. The member whose error was heard has nothing more to tell.
+// that. The member whose error was received has nothing more to tell.
 std::string Ranks::reason_of_members() {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   const auto left = [&] {

@@ -1,5 +1,5 @@
 #pragma once
-/// The ranks of a device behind the first: sends them requests, and hears their answers.
+/// The ranks of a device behind the first: sends them requests, and receives their answers.
 
 #include <chrono>
 #include <functional>
@@ -18,8 +18,7 @@ using Members = std::vector<std::unique_ptr<Member>>;
 /// If anything fails, at any rank, all members are ended, and the device is lost: the call throws what tells most of
 /// why, and every later call throws Error{kDevice}. Error{kMemory} and Error{kStorage} become Error{kDevice}, as
 /// nothing that could be done about them helps a lost device. Requests are those of
-/// engine/parallel/requests.hpp. Ranks
-/// count from 0; members are those from 1 on.
+/// engine/parallel/requests.hpp. Ranks count from 0; members are those from 1 on.
 class Ranks {
  public:
   /// Throws if a rank's answer is wrong.
@@ -50,8 +49,8 @@ class Ranks {
   // ---- Within guarded() ----
 
   void send(int rank, const nlohmann::json& request);
-  /// The answer to the rank's earliest request that was not heard yet. Throws the answer if it is an error.
-  [[nodiscard]] nlohmann::json hear(int rank);
+  /// The answer to the rank's earliest request that was not received yet. Throws the answer if it is an error.
+  [[nodiscard]] nlohmann::json receive(int rank);
   [[nodiscard]] bool answers_within(int rank, std::chrono::milliseconds time);
   /// Whether all members are alive, for any thread; throws if one is not.
   [[nodiscard]] bool all_alive() const { return ended_rank() == 0; }
@@ -64,14 +63,14 @@ class Ranks {
   /// A rank whose member has ended; 0: none has.
   [[nodiscard]] int ended_rank() const;
   [[noreturn]] void lose(const std::exception& error);
-  /// The reason that members give; "": they know of none that tells more than what was heard.
+  /// The reason that members give; "": they know of none that tells more than what was received.
   [[nodiscard]] std::string reason_of_members();
 
   std::function<Members()> start_;  ///< Null once members were started.
   int count_;
   Members members_;
   std::string label_;
-  int failed_ = 0;    ///< The member whose error was heard; 0: none yet.
+  int failed_ = 0;    ///< The member whose error was received; 0: none yet.
   std::string lost_;  ///< Why the device is lost; "": it is not.
 };
 

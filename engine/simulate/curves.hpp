@@ -24,8 +24,8 @@ class Curves {
 /// Curves such as training gives: a power law from a common start down to a level that depends on how far each
 /// parameter is from an optimum somewhere in its range (which the study's seed decides), with noise from epoch to
 /// epoch. Each objective has an optimum of its own, and `parameters` grows towards the end of every range. Those of a
-/// configuration's repetitions differ in their speed and their noise. One trial in fifty, those
-/// furthest off first, diverges to NaN.
+/// configuration's repetitions differ in their speed and their noise. One trial in fifty, those furthest off first,
+/// diverges to NaN.
 [[nodiscard]] std::unique_ptr<Curves> make_invented_curves(const StudyConfig& config);
 
 /// Curves from a CSV file, which may be gzipped, with columns `trial` (any whole numbers), `epoch` (from 1 on, without

@@ -71,10 +71,4 @@ class Allowance {
 [[nodiscard]] StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use,
                                    const DataFiles& files, Allowance& allowance, const std::string& place);
 
-/// Reads a whole file. Throws Error{kConfig}.
-[[nodiscard]] std::vector<std::byte> read_bytes(const std::filesystem::path& path, const std::string& place);
-
-/// Throws Error{kConfig}: "<place>: <message>".
-[[noreturn]] void fail_at(const std::string& place, const std::string& message);
-
 }  // namespace hfta::fusion

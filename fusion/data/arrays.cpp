@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "fusion/data/blocks.hpp"
+#include "fusion/data/file_bytes.hpp"
 
 namespace hfta::fusion {
 namespace {

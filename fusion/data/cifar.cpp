@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/readers.hpp"
 
 namespace hfta::fusion {

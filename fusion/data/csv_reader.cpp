@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/table_file.hpp"
 
 namespace hfta::fusion {

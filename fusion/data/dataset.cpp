@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "fusion/data/blocks.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/fingerprint.hpp"
 #include "fusion/data/folds.hpp"
 #include "fusion/data/readers.hpp"

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "fusion/data/array_file.hpp"
 #include "fusion/data/blocks.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/split.hpp"
 
 namespace hfta::fusion {

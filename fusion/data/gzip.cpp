@@ -7,7 +7,7 @@
 #include <array>
 #include <limits>
 
-#include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 
 namespace hfta::fusion {
 namespace {

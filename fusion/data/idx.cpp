@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/gzip.hpp"
 #include "fusion/data/readers.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/stamp.hpp"
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/sources.hpp"
 #include "fusion/data/zip_member.hpp"
 

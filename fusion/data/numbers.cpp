@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
 #include "fusion/data/element.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/sources.hpp"
 
 namespace hfta::fusion {

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/readers.hpp"
 #include "fusion/data/safetensors.hpp"
 

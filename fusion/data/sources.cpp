@@ -15,7 +15,7 @@
 #include "base/limits.hpp"
 #include "base/stamp.hpp"
 #include "base/text.hpp"
-#include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 
 namespace hfta::fusion {
 namespace {

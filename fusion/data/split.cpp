@@ -13,7 +13,7 @@
 
 #include "base/random.hpp"
 #include "base/shuffle.hpp"
-#include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/sources.hpp"
 
 namespace hfta::fusion {

@@ -7,6 +7,7 @@
 
 #include "base/number_text.hpp"
 #include "base/text.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/gzip.hpp"
 #include "fusion/data/table_file.hpp"
 

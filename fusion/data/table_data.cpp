@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "fusion/data/file_bytes.hpp"
 #include "fusion/data/readers.hpp"
 #include "fusion/data/table_file.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -11,7 +11,9 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "search/stopping.hpp"
@@ -202,14 +204,16 @@ class Combined final : public Scheduler {
 
 void check(const Stopping& stopping) {
   const StoppingOptions& options = stopping.options;
-  if (stopping.rule == "threshold" &&
+  const std::vector<std::string_view>& read = stopping_rule(stopping.rule).reads;
+  const auto reads = [&](std::string_view field) { return std::find(read.begin(), read.end(), field) != read.end(); };
+  if (reads("lower") && reads("upper") &&
       (!(options.lower < options.upper) || (std::isinf(options.lower) && std::isinf(options.upper)))) {
     throw Error(ErrorKind::kConfig,
-                fmt::format("threshold: found lower {} and upper {}, wanted one of them, or the lower below the upper",
-                            options.lower, options.upper));
+                fmt::format("{}: found lower {} and upper {}, wanted one of them, or the lower below the upper",
+                            stopping.rule, options.lower, options.upper));
   }
-  if (stopping.rule == "target" && !(options.value && std::isfinite(*options.value))) {
-    throw Error(ErrorKind::kConfig, "target: found no value, wanted a number");
+  if (reads("value") && !(options.value && std::isfinite(*options.value))) {
+    throw Error(ErrorKind::kConfig, fmt::format("{}: found no value, wanted a number", stopping.rule));
   }
 }
 

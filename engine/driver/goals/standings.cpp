@@ -20,12 +20,12 @@ std::pair<double, int> Standings::place(int draw, double value) const {
 }
 
 void Standings::rank(int draw, double value) {
-  strike(draw);
+  remove(draw);
   values_.emplace(draw, value);
   ranking_.insert(place(draw, value));
 }
 
-void Standings::strike(int draw) {
+void Standings::remove(int draw) {
   const auto ranked = values_.find(draw);
   if (ranked == values_.end()) return;
   ranking_.erase(place(draw, ranked->second));
@@ -38,7 +38,7 @@ void Standings::end(int draw, const trials::Trial& trial) {
       (void)front_.add(trial.number, std::move(*point));
     }
   }
-  if (trial.state != trials::State::kComplete) strike(draw);
+  if (trial.state != trials::State::kComplete) remove(draw);
 }
 
 std::optional<int> Standings::leader() const {

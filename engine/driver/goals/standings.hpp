@@ -24,7 +24,7 @@ class Standings {
   /// that the value is finite.
   void rank(int draw, double value);
   /// The trial has no value any more, or cannot be the best; does nothing if it is not ranked.
-  void strike(int draw);
+  void remove(int draw);
   /// The trial has ended: only a COMPLETE one stays ranked, or comes on the front.
   void end(int draw, const trials::Trial& trial);
 

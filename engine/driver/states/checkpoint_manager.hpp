@@ -26,8 +26,7 @@ class BestTrials {
   /// whole front, which is tested then, however large.
   BestTrials(int keep, trials::Objectives objectives);
   /// `values`: one per objective; of several objectives a trial without a point (trials/pareto.hpp) is never among the
-  /// best. Returns the numbers of the trials that are no longer among the best, which
-  /// may be this one.
+  /// best. Returns the numbers of the trials that are no longer among the best, which may be this one.
   std::vector<int> add(int number, const std::vector<double>& values);
   [[nodiscard]] bool contains(int number) const;
   /// The trials' numbers, best first; with several objectives ascending.
@@ -48,10 +47,9 @@ class BestTrials {
 
 /// Running states belong to trials that are not done. Finished states are those that a trial's value was measured on:
 /// of the best `keep` COMPLETE trials, of those that BestRepetitions names and, with metric.select best, of trials that
-/// still run. A copied state is the one
-/// that its trial continues from until the trial has a running state of its own: while a copied state exists, running
-/// states are from before the copy. Files to write and to remove are added to write batches; only begin(), restore()
-/// and finished_state() access the disk.
+/// still run. A copied state is the one that its trial continues from until the trial has a running state of its own:
+/// while a copied state exists, running states are from before the copy. Files to write and to remove are added to
+/// write batches; only begin(), restore() and finished_state() access the disk.
 class CheckpointManager {
  public:
   /// `settle`: returns when everything that was passed to the StudyWriter is on disk.

@@ -8,7 +8,7 @@ namespace hfta::engine {
 void ReadyQueue::push(int draw) {
   const TrialRecord& entry = table_.entry(draw);
   Line& line = lines_[entry.partition];
-  if (line.size() > 0) strike(entry.partition, line);
+  if (line.size() > 0) remove(entry.partition, line);
   const double epochs = table_.epochs_to_target(draw);  // stays the same while it waits
   (entry.recorded > 0 ? line.resumed : line.fresh).emplace(draw, epochs);
   draws_.insert(draw);
@@ -38,7 +38,7 @@ std::optional<std::string> ReadyQueue::first_entered() const {
 void ReadyQueue::take(int draw) {
   const std::string& partition = table_.entry(draw).partition;
   Line& line = lines_.at(partition);
-  strike(partition, line);
+  remove(partition, line);
   std::map<int, double>& those = line.resumed.contains(draw) ? line.resumed : line.fresh;
   const auto place = those.find(draw);
   line.work -= place->second;
@@ -58,7 +58,7 @@ void ReadyQueue::enter(const std::string& partition, const Line& line) {
   work_ += line.work;
 }
 
-void ReadyQueue::strike(const std::string& partition, const Line& line) {
+void ReadyQueue::remove(const std::string& partition, const Line& line) {
   ranked_.erase({-line.work, partition});
   sizes_.erase(sizes_.find(line.size()));
   total_ -= line.size();

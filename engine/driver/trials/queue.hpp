@@ -59,7 +59,7 @@ class ReadyQueue {
     [[nodiscard]] int size() const { return static_cast<int>(resumed.size() + fresh.size()); }
   };
   void enter(const std::string& partition, const Line& line);
-  void strike(const std::string& partition, const Line& line);
+  void remove(const std::string& partition, const Line& line);
 
   TrialTable& table_;
   std::map<std::string, Line> lines_;                ///< Lines by partition; none is empty.

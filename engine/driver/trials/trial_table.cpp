@@ -140,7 +140,7 @@ void TrialTable::take_value(int draw, int epoch, const Measurement& measured) {
 
 void TrialTable::forget_value(int draw) {
   TrialRecord& e = entry(draw);
-  standings_.strike(draw);
+  standings_.remove(draw);
   e.values.clear();
   e.value_epoch = 0;
   e.best_state.reset();

@@ -13,8 +13,8 @@ namespace {
 using Eigen::Index;
 
 // Normal distributions of the logarithms, and how far from their means the fit looks, in deviations.
-// Chosen on the functions that fail in bench/search, with seeds from 100 on. Long lengths carry
-// over to unseen places what the trials beside them tell; the variance is large since most borders are sharp.
+// Chosen on the functions that fail in bench/search, with seeds from 100 on. Long lengths carry over to unseen places
+// what the trials beside them tell; the variance is large since most borders are sharp.
 constexpr double kLengthOfCube = 2, kLengthDeviation = 0.5;
 constexpr double kLogVariance = 7, kVarianceDeviation = 1;
 constexpr double kReach = 3;

@@ -76,7 +76,7 @@ struct Damage {
   void (*make)(const Workplace& place);
   const char* severity;  // of the finding
   const char* says;
-  bool mended = true;  // --repair leaves nothing of it
+  bool repairable = true;  // --repair leaves nothing of it
 };
 
 const Damage kDamages[] = {
@@ -178,9 +178,9 @@ TEST_CASE("each damage beside a store is named, mended where that is safe, and t
     const Finished repaired = place.run(kRepair);
     INFO(repaired.out << repaired.err);
     CHECK(repaired.code == (is_damage ? 3 : 0));
-    CHECK((repaired.out.find(damage.says) == std::string::npos) == damage.mended);
-    CHECK((repaired.out.find("done ") != std::string::npos) == damage.mended);
-    CHECK(fs::exists(place.path() / "digits.db.before-repair") == damage.mended);
+    CHECK((repaired.out.find(damage.says) == std::string::npos) == damage.repairable);
+    CHECK((repaired.out.find("done ") != std::string::npos) == damage.repairable);
+    CHECK(fs::exists(place.path() / "digits.db.before-repair") == damage.repairable);
     if (is_damage) continue;
     const Finished rest = place.run({"digits.yaml"});
     INFO(rest.err);

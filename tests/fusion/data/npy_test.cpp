@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "fusion/data/array_file.hpp"
+#include "fusion/data/file_bytes.hpp"
 #include "npy_text.hpp"
 #include "temporary_folder.hpp"
 #include "values.hpp"

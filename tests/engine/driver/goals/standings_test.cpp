@@ -50,8 +50,8 @@ TEST_CASE("the leader has the best value of those that have not been stopped, ti
   CHECK(standings.leader() == 4);
   standings.end(4, ended(4, State::kComplete, {sign * 2}));
   CHECK(standings.leader() == 4);
-  standings.strike(4);
-  standings.strike(8);  // which was never ranked
+  standings.remove(4);
+  standings.remove(8);  // which was never ranked
   CHECK(standings.leader() == 5);
   CHECK(!standings.front());
 }
