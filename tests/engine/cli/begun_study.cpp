@@ -33,7 +33,7 @@ const json& whole_results() {
 
 void begin_study(const Workplace& place, const std::string& store) {
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "30"}}), run_in(store));
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "100"}}), run_in(store));
   REQUIRE(program.wait_for("round 3:"));
   program.signal(SIGTERM);
   REQUIRE(program.wait().code == 128 + SIGTERM);

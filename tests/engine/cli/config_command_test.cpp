@@ -137,7 +137,7 @@ TEST_CASE("a study that was begun before there was auto goes on with its method"
 TEST_CASE("what was set on the command line stays with the study") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "20"}}), {"digits.yaml", "--set", "seed=5", "--trials", "12"});
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "100"}}), {"digits.yaml", "--set", "seed=5", "--trials", "12"});
   REQUIRE(program.wait_for("round 2:"));
   program.signal(SIGINT);
   CHECK(program.wait().code == 130);
@@ -180,7 +180,7 @@ TEST_CASE("a study whose model file has changed is not gone on with") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
   using Environment = std::vector<std::pair<std::string, std::string>>;
-  const Environment first = {{"HFTA_FAKE_MODEL", "aaaa"}, {"HFTA_FAKE_DELAY_MS", "20"}};
+  const Environment first = {{"HFTA_FAKE_MODEL", "aaaa"}, {"HFTA_FAKE_DELAY_MS", "100"}};
   Program program(place.options(first), {"digits.yaml"});
   REQUIRE(program.wait_for("round 2:"));
   program.signal(SIGINT);

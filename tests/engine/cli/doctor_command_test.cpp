@@ -250,7 +250,7 @@ TEST_CASE("a half-written transaction is left alone, and taken back by --repair"
 TEST_CASE("while a study is being run doctor says so, and --repair does nothing") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "60"}}), {"digits.yaml"});
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "300"}}), {"digits.yaml"});
   REQUIRE(program.wait_for("round 2:"));
   place.write("digits.db.hfta/digits/finished/trial-0.epoch-1.3.0.safetensors", "x");
   const Finished found = place.run(kDoctor);

@@ -64,7 +64,7 @@ TEST_CASE("a store by another name is the same store") {
       if (alias_first) begin_study(place, named);
       CHECK(fs::exists(place.path() / "digits.db.hfta"));
 
-      Program holder(place.options({{"HFTA_FAKE_DELAY_MS", "300"}}), run_in(alias_first ? named : file));
+      Program holder(place.options({{"HFTA_FAKE_DELAY_MS", "1000"}}), run_in(alias_first ? named : file));
       REQUIRE(holder.wait_for("round "));
       const Finished refused = place.run(run_in(alias_first ? file : named));
       INFO(refused.err);
@@ -99,7 +99,7 @@ TEST_CASE("a copy of a store is another store, and a moved one the same") {
   begin_study(place);
   const fs::path file = place.path() / "digits.db", copy = place.path() / "copy.db";
   {
-    Program holder(place.options({{"HFTA_FAKE_DELAY_MS", "100"}}), {"digits.yaml"});
+    Program holder(place.options({{"HFTA_FAKE_DELAY_MS", "1000"}}), {"digits.yaml"});
     REQUIRE(holder.wait_for("round "));
     holder.signal(SIGSTOP);
     fs::copy_file(file, copy);

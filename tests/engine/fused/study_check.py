@@ -166,28 +166,57 @@ def promotions(runs):
     print("promotions: five of them change no bit")
 
 
+def wait_stopped(process):
+    """Until the process is stopped, as HFTA_FAULTS has it do at some place; it must not end before."""
+    code = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code
+    assert code == os.CLD_STOPPED, "ended before it was stopped"
+
+
+def seconds_of(runs, text, *options):
+    """What a study takes from its start to its end, on this machine as it is now."""
+    began = time.monotonic()
+    runs.run(runs.folder(text), *options)
+    return time.monotonic() - began
+
+
+def lives_to_the_end(runs, folder, how, whole, *options):
+    """Sends each life of a study the signal until one reaches the study's end; how many there were."""
+    for lives in range(1, 40):
+        process = runs.start(folder, *options)
+        try:  # longer from life to life, so that each gets further than the last
+            _, err = process.communicate(timeout=whole * (0.2 + 0.1 * lives))
+        except subprocess.TimeoutExpired:
+            process.send_signal(how)
+            _, err = process.communicate(timeout=300)
+        if process.returncode == 0:
+            return lives
+        # A signal that comes before the program has begun does what it does to any program.
+        codes = (128 + how,) if "hfta-tune: " in err else (128 + how, -how)
+        codes = (-how,) if how == signal.SIGKILL else codes
+        assert process.returncode in codes, f"exit {process.returncode}, wanted {codes}\n{err}"
+    raise AssertionError("no life reaches the end")
+
+
+def broken_off(runs, text, how, whole, *options):
+    """The folder of a study that was broken off by the signal again and again until it had ended, and how many lives
+    it had. `whole`: what one takes that nothing disturbs; less is tried where the first life reaches the end."""
+    while whole > 0.01:
+        folder = runs.folder(text)
+        lives = lives_to_the_end(runs, folder, how, whole, *options)
+        if lives > 1:
+            return folder, lives
+        whole /= 2
+    raise AssertionError("no study is broken off")
+
+
 def interruptions(runs):
     text = study(CONV, "sgd", "float32")
     folder = runs.folder(text)
     runs.run(folder)  # and the choices are remembered for the others
     expected, expected_best = runs.table(folder)
-    for how, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)):
-        folder = runs.folder(text)
-        lives = 0
-        while True:
-            lives += 1
-            process = runs.start(folder)
-            # Longer from life to life, so that each gets further than the last.
-            deadline = time.monotonic() + 0.7 + 0.4 * lives
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.02)
-            if process.poll() is None:
-                process.send_signal(how)
-            _, err = process.communicate(timeout=60)
-            if process.returncode == 0:
-                break
-            assert process.returncode == code, f"exit {process.returncode}, wanted {code}\n{err}"
-            assert lives < 40, "no life reaches the end"
+    whole = seconds_of(runs, text)
+    for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        folder, lives = broken_off(runs, text, how, whole)
         table, best = runs.table(folder)
         same(table, expected, 0)
         assert best == expected_best or {**best, "duration_s": 0} == {**expected_best, "duration_s": 0}, (best, expected_best)
@@ -218,18 +247,8 @@ def groups(runs):
         other = runs.folder(text)
         runs.run(other, "--width", width)
         same(runs.table(other)[0], expected, 1e-9)
-    lives, killed = 0, runs.folder(text)
-    while True:
-        lives += 1
-        process = runs.start(killed, "--width", "1")
-        try:
-            _, err = process.communicate(timeout=0.7 + 0.4 * lives)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate(timeout=60)
-            continue
-        assert process.returncode == 0, err
-        break
+    whole = seconds_of(runs, text, "--width", "1")
+    killed, lives = broken_off(runs, text, signal.SIGKILL, whole, "--width", "1")
     same(runs.table(killed)[0], expected, 0)
     refused = runs.folder(text.replace("params: head", "params: haed"))
     _, err = runs.run(refused, wanted=2)

@@ -370,14 +370,15 @@ TEST_CASE("of what ranks say of a loss a member's own error is told, then how on
 }
 
 TEST_CASE("members that are busy when the device is lost are waited for together") {
-  Device device(4, Divide::kSlots);
+  constexpr int kRanks = 9;
+  Device device(kRanks, Divide::kSlots);
   for (const auto& world : device.others) world->steps = kEndless;
-  const auto array = device.trainer->open(kParams, 4, 10, never);
-  for (int slot = 0; slot < 4; ++slot) array->admit(slot, slot, kParams);
+  const auto array = device.trainer->open(kParams, kRanks, 10, never);
+  for (int slot = 0; slot < kRanks; ++slot) array->admit(slot, slot, kParams);
   device.own.before_epoch = [](const std::string&) { throw Error(ErrorKind::kDevice, "smoke"); };
   const auto began = std::chrono::steady_clock::now();
   CHECK(error_of([&] { static_cast<void>(array->run_epoch(never)); }, ErrorKind::kDevice) == "cpu:1+cpu:1: smoke");
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));  // 6 s, one after another
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(12));  // 2 s; 16 s, one after another
 }
 
 TEST_CASE("a member that ends while rank 0 trains slots of its own, or none, is missed at once") {

@@ -93,6 +93,8 @@ TEST_CASE("gradients near the largest float32 have a mean, though no sum") {
 
 namespace {
 
+constexpr int kPatience = 30'000;  // looks a millisecond apart
+
 // An end whose all-reduces of floats wait until the gate is open.
 class Gated final : public PassedOn {
  public:
@@ -100,15 +102,23 @@ class Gated final : public PassedOn {
   using PassedOn::all_reduce;
   [[nodiscard]] bool waits_for_network() const override { return true; }
   void all_reduce(std::span<float> values) override {
+    reached_ = true;
     for (int look = 0; !open_; ++look) {
-      want(look < 10000, "other work to go on meanwhile");
+      want(look < kPatience, "other work to go on meanwhile");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     PassedOn::all_reduce(values);
   }
+  void wait_until_reached() const {
+    for (int look = 0; !reached_; ++look) {
+      want(look < kPatience, "the first call to be made while there is other work");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 
  private:
   std::atomic<bool>& open_;
+  std::atomic<bool> reached_ = false;
 };
 
 std::vector<float> gradient_of(int rank, std::size_t piece, std::size_t n) {
@@ -186,7 +196,7 @@ TEST_CASE("where calls wait for a network, the next piece is told while the firs
     Gated gated(group, open);
     const std::vector<float> wanted = means_at_once(group);
     const auto added = [&](std::size_t piece) {
-      if (piece == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the first one is at the gate
+      if (piece == 1) gated.wait_until_reached();  // by the first one
       open = open || piece == 2;
     };
     want(means_in_pieces(gated, added) == wanted, "equal bits");

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -38,10 +39,27 @@ using testing::Child;
 constexpr Heartbeat kPatient{0.05, 400};
 // For holders that do not beat at all; a child that is to live beats as kPatient says.
 constexpr Heartbeat kHasty{0.05, 6};
-// For what is to be seen at once: watching would take ten seconds.
-constexpr Heartbeat kLong{1, 10};
+// For what is to be seen at once, sooner than kSoon: watching would take two minutes.
+constexpr Heartbeat kLong{1, 120};
+constexpr double kSoon = 30;  // seconds
 
 double seconds() { return SystemClock().seconds(); }
+
+// The system's clock; at the look at it of that number something happens.
+class ActingClock final : public Clock {
+ public:
+  ActingClock(int at, std::function<void()> act) : at_(at), act_(std::move(act)) {}
+  [[nodiscard]] Utc utc() const override { return SystemClock().utc(); }
+  [[nodiscard]] double seconds() const override {
+    if (++looks_ == at_) act_();
+    return SystemClock().seconds();
+  }
+
+ private:
+  int at_;
+  std::function<void()> act_;
+  mutable int looks_ = 0;
+};
 
 struct Place {
   testing::StudyFolder folder;
@@ -138,7 +156,7 @@ TEST_CASE("a study in memory has one runner too, and is followed by the same rul
     studies.befall("s", Fate::kKilled);
     const double began = seconds();
     const StudyLease another(second, "s", clock, kLong);
-    CHECK(seconds() - began < 5);
+    CHECK(seconds() - began < kSoon);
     CHECK_THROWS_AS(lease->check_held(), Error);
   }
   SECTION("hangs") {
@@ -185,26 +203,26 @@ TEST_CASE("the holder's end decides when another may go on") {
     Heartbeat heartbeat;  // of the newcomer
     double least, most;   // seconds that it takes
   };
-  const Case c =
-      GENERATE(Case{"let go",
-                    [](const Place&, Child& holder) {
-                      holder.let_go();
-                      REQUIRE(holder.wait() == 0);
-                    },
-                    kLong, 0, 5},
-               Case{"killed",
-                    [](const Place&, Child& holder) {
-                      holder.signal(SIGKILL);
-                      REQUIRE(holder.wait() == 128 + SIGKILL);
-                    },
-                    kLong, 0, 5},
-               Case{"folder removed", [](const Place& place, Child&) { fs::remove_all(place.states); }, kLong, 0, 5},
-               Case{"stopped",
-                    [](const Place&, Child& holder) {
-                      holder.signal(SIGSTOP);
-                      REQUIRE(holder.wait_stopped());
-                    },
-                    kHasty, 0.3, 30});
+  const Case c = GENERATE(
+      Case{"let go",
+           [](const Place&, Child& holder) {
+             holder.let_go();
+             REQUIRE(holder.wait() == 0);
+           },
+           kLong, 0, kSoon},
+      Case{"killed",
+           [](const Place&, Child& holder) {
+             holder.signal(SIGKILL);
+             REQUIRE(holder.wait() == 128 + SIGKILL);
+           },
+           kLong, 0, kSoon},
+      Case{"folder removed", [](const Place& place, Child&) { fs::remove_all(place.states); }, kLong, 0, kSoon},
+      Case{"stopped",
+           [](const Place&, Child& holder) {
+             holder.signal(SIGSTOP);
+             REQUIRE(holder.wait_stopped());
+           },
+           kHasty, 0.3, kSoon});
   INFO(c.name);
   const Place place;
   const auto holder = start_holder(place);
@@ -252,14 +270,11 @@ TEST_CASE("a holder on another host is judged by its beat alone") {
     CHECK_FALSE(fs::exists(file));
   }
   SECTION("gone while it is watched") {
-    std::thread leaving([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      fs::remove(file);
-    });
+    const ActingClock clock(3, [&] { fs::remove(file); });  // the first look at it is before the first at the file
     const double began = seconds();
-    const StudyLease lease = place.take(store, kLong);
-    leaving.join();
-    CHECK(seconds() - began < 5);
+    const StudyLease lease(store, "s", clock, kLong);
+    CHECK_FALSE(fs::exists(file));
+    CHECK(seconds() - began < kSoon);
     CHECK(store.lease("s")->fence == 2);
   }
 }
@@ -282,8 +297,8 @@ TEST_CASE("of eight processes that start at once, one runs the study and seven a
     if (c.signal == SIGSTOP) REQUIRE(earlier->wait_stopped());
     if (c.signal != SIGSTOP) (void)earlier->wait();
   }
-  // The stopped one is watched for a second: time enough for the new holder's beats on a machine under load.
-  const Heartbeat heartbeat = c.signal == SIGSTOP ? Heartbeat{0.05, 20} : kPatient;
+  // The stopped one is watched for three seconds: time enough for the new holder's beats on a machine under load.
+  const Heartbeat heartbeat = c.signal == SIGSTOP ? Heartbeat{0.05, 60} : kPatient;
   std::vector<std::unique_ptr<Child>> all;
   for (int i = 0; i < 8; ++i) {
     all.push_back(std::make_unique<Child>([&](const Child& self) {
