@@ -10,8 +10,8 @@ namespace hfta::fusion {
 
 /// What running a graph has shown.
 struct Runnable {
-  /// Whether evaluation's output for some sample (with a loss of the model's own: any of its outputs) was seen to change
-  /// when another sample of the batch was replaced: softmax over the batch, say, or a contrastive loss. Found by
+  /// Whether evaluation's output for some sample (with a loss of the model's own: any of its outputs) was seen to
+  /// change when another sample of the batch was replaced: softmax over the batch, say, or a contrastive loss. Found by
   /// exchanging the first and the last of a few samples, before and after a step.
   bool mixes_samples = false;
 };

@@ -50,8 +50,8 @@ class NumbersView {
   /// By group. REQUIRES that Rule is the kind's rule.
   template <typename Rule>
   [[nodiscard]] std::span<const typename Rule::template Numbers<T>> of() const {
-    using Number = typename Rule::template Numbers<T>;
-    return {reinterpret_cast<const Number*>(bytes_.data()), bytes_.size() / sizeof(Number)};
+    using Own = typename Rule::template Numbers<T>;
+    return {reinterpret_cast<const Own*>(bytes_.data()), bytes_.size() / sizeof(Own)};
   }
 
  private:

@@ -58,6 +58,8 @@ class Builder {
   void read_trials();
   void read_params();
   void read_values();
+  /// Reads what Optuna's programs say of constraints.
+  void read_constraints();
   /// Reads our metrics of the trials that we trained.
   void read_ours(bool has_digests);
   /// Reads intermediate values, as metric `metric`, of the trials that Optuna's programs trained.
@@ -165,16 +167,25 @@ void Builder::read_values() {
   }
 }
 
+void Builder::read_constraints() {
+  Query query = open(
+      "SELECT t.trial_id, a.value_json FROM trials t JOIN trial_system_attributes a ON a.trial_id = t.trial_id"
+      " WHERE t.study_id = ?1 AND substr(a.\"key\", 1, ?2) = ?3 ORDER BY t.trial_id");
+  const std::string_view key = kConstraintsKey;
+  query.bind(study_, static_cast<std::int64_t>(key.size()), key);
+  while (query.next()) {
+    if (Trial* trial = seek(query)) trial->feasible = trial->feasible && meets_constraints(query.view(1));
+  }
+}
+
 // Attributes are read in the order of trial_id too, so that no trial is searched for.
 void Builder::read_attributes() {
   Query query = open(
       "SELECT t.trial_id, a.\"key\", a.value_json FROM trials t JOIN trial_system_attributes a"
       " ON a.trial_id = t.trial_id WHERE t.study_id = ?1"
-      " AND (a.\"key\" IN (?2, ?3, ?4) OR substr(a.\"key\", 1, ?5) = ?6 OR substr(a.\"key\", 1, ?7) = ?8)"
-      " ORDER BY t.trial_id");
-  const std::string_view copy = kCopyKey, constraints = kConstraintsKey;
-  query.bind(study_, kEnqueuedKey, kSeenKey, kEndRoundKey, static_cast<std::int64_t>(copy.size()), copy,
-             static_cast<std::int64_t>(constraints.size()), constraints);
+      " AND (a.\"key\" IN (?2, ?3, ?4) OR substr(a.\"key\", 1, ?5) = ?6) ORDER BY t.trial_id");
+  const std::string_view copy = kCopyKey;
+  query.bind(study_, kEnqueuedKey, kSeenKey, kEndRoundKey, static_cast<std::int64_t>(copy.size()), copy);
   while (query.next()) {
     Trial* trial = seek(query);
     if (trial == nullptr) continue;
@@ -188,8 +199,6 @@ void Builder::read_attributes() {
     } else if (query.view(1) == kEndRoundKey) {
       trial->ended_round = small_json(query.view(2), kEndRoundKey);
       digests().end += Digest::of(Part::kEndRound, id, query.view(2));
-    } else if (query.view(1).starts_with(constraints)) {
-      trial->feasible = trial->feasible && meets_constraints(query.view(2));
     } else {
       trial->copies.push_back(copy_from(query.view(1), query.view(2), trial->params));
       digests().rows += Digest::of(Part::kCopy, id, query.view(1), query.view(2));
@@ -315,6 +324,7 @@ std::vector<Trial> SqliteStore::trials(const std::string& study, Damage damage) 
     builder.read_trials();
     builder.read_params();
     builder.read_values();
+    builder.read_constraints();
     if (impl_->has_hfta_tables()) builder.read_ours(impl_->has_digests());
     builder.read_optunas_epochs(record ? record->objectives.front().metric : "value");
     builder.check(damage);

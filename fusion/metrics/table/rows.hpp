@@ -13,7 +13,7 @@ namespace hfta::fusion {
 enum class Statistic {
   kHits,         ///< hits
   kRanks,        ///< ranks
-  kNll,     ///< nll
+  kNll,          ///< nll
   kClassCounts,  ///< both, predicted, wanted
   kConfusion,    ///< confusion
   kCurves,       ///< roc_area, average_precision, positives

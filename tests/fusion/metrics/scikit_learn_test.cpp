@@ -54,7 +54,8 @@ at::Tensor tensor_of(const json& lists) {
 using Values = std::map<std::string, double>;
 
 // The case as slot 1 beside another one, in batches of 1, 2, ... samples.
-Values in_batches(const std::vector<MetricSpec>& specs, OutputKind kind, std::optional<std::int64_t> ignore, const at::Tensor& output, const at::Tensor& target) {
+Values in_batches(const std::vector<MetricSpec>& specs, OutputKind kind, std::optional<std::int64_t> ignore,
+                  const at::Tensor& output, const at::Tensor& target) {
   MetricAccumulator sums(specs, kind, 2, ignore);
   const at::Tensor outputs = at::stack({-output, output}), targets = at::stack({target.flip(0), target});
   for (std::int64_t begin = 0, n = 1; begin < output.size(0); begin += n++) {
