@@ -35,7 +35,7 @@ struct StudySummary {
   std::string name;
   trials::Objectives objectives = {{}};
   std::map<std::string, int> counts;  ///< Trials by Optuna's state names; only states that occur.
-  std::optional<double> best;         ///< Best finite value of COMPLETE trials; unset for several objectives.
+  std::optional<double> best;         ///< Best value of COMPLETE, feasible trials; unset for several objectives.
   std::optional<trials::UtcTime> last_change;
 };
 

@@ -95,7 +95,7 @@ TEST_CASE("golden: a study that Optuna made is read whole", "[golden]") {
   CHECK_FALSE(studies[0].best);
   CHECK(studies[1].counts ==
         std::map<std::string, int>{{"COMPLETE", 3}, {"PRUNED", 2}, {"FAIL", 1}, {"RUNNING", 1}, {"WAITING", 1}});
-  CHECK(studies[1].best == 0.875);  // infinity is no best value
+  CHECK(studies[1].best == kInfinity);  // as Study.best_value of Optuna
   CHECK(read_file(file) == before);
 }
 
