@@ -166,8 +166,7 @@ std::string stages_text(const MethodOptions& options) {
   const FreezeThawOptions& own = options.freeze_thaw;
   std::string text =
       "half of the slots train the trials whose next epoch promises most; the others take new trials in turn with "
-      "those "
-      "of less than";
+      "those of less than";
   std::int64_t end = own.eta;
   for (; end < own.max_epochs; end *= own.eta) text += fmt::format(" {},", end);
   return text + fmt::format(" {} epochs", own.max_epochs);

@@ -142,4 +142,18 @@ const StoppingRule& stopping_rule(std::string_view name) {
   return *found;
 }
 
+bool reads(const StoppingRule& rule, std::string_view field) {
+  return std::find(rule.reads.begin(), rule.reads.end(), field) != rule.reads.end();
+}
+
+std::vector<std::pair<std::string, std::string>> fields_read(const Stopping& stopping) {
+  std::vector<std::pair<std::string, std::string>> read;
+  for (const StoppingField& field : stopping_fields()) {
+    std::string value = text_of(field, stopping.options);
+    if (reads(stopping_rule(stopping.rule), field.name) && !value.empty())
+      read.emplace_back(field.name, std::move(value));
+  }
+  return read;
+}
+
 }  // namespace hfta::search

@@ -86,11 +86,16 @@ struct StoppingRule {
 /// REQUIRES that there is one of that name.
 [[nodiscard]] const StoppingRule& stopping_rule(std::string_view name);
 
+/// Whether the rule reads the field of that name.
+[[nodiscard]] bool reads(const StoppingRule& rule, std::string_view field);
+
 /// One rule of a study, with its options.
 struct Stopping {
   std::string rule = "none";
   StoppingOptions options = {};
 };
+/// The fields that the rule reads and that have a value: name and text_of().
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> fields_read(const Stopping& stopping);
 
 /// The scheduler for several rules: a trial ends when any of them says so. A trial that one rule has stopped counts
 /// for the others as one that failed then: values that it reported before still rank. One that a threshold stops does

@@ -47,11 +47,17 @@ const Params& latest_params(const Trial& trial) {
   return trial.copies.empty() ? trial.params : trial.copies.back().params;
 }
 
+std::optional<double> value_to_rank(const Trial& trial) {
+  const std::optional<double> value = trial.value();
+  const bool counts = trial.state == State::kComplete && trial.feasible && value && !std::isnan(*value);
+  return counts ? value : std::nullopt;
+}
+
 const Trial* best_of(const std::vector<Trial>& trials, Goal goal) {
   const Trial* best = nullptr;
   for (const Trial& trial : trials) {
-    const std::optional<double> value = trial.value();
-    if (trial.state != State::kComplete || !trial.feasible || !value || std::isnan(*value)) continue;
+    const std::optional<double> value = value_to_rank(trial);
+    if (!value) continue;
     if (best == nullptr || better(*value, *best->value(), goal) ||
         (value == best->value() && trial.number < best->number)) {
       best = &trial;

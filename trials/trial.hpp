@@ -96,7 +96,11 @@ using Objectives = std::vector<Objective>;
 /// The parameters that it was trained with last, or is to be trained with next: those of its last copy, if it has one.
 [[nodiscard]] const Params& latest_params(const Trial& trial);
 
-/// The best COMPLETE trial with a finite value, ties to the lower number; nullptr if there is none.
+/// The value by which a trial may be the best of a study of one objective, as Optuna takes it: of a COMPLETE, feasible
+/// trial, finite or not; nullopt for any other trial, and for NaN.
+[[nodiscard]] std::optional<double> value_to_rank(const Trial& trial);
+
+/// The trial with the best value_to_rank(), ties to the lower number; nullptr if there is none.
 [[nodiscard]] const Trial* best_of(const std::vector<Trial>& trials, Goal goal);
 
 }  // namespace hfta::trials

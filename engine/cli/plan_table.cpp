@@ -162,13 +162,8 @@ std::string lowering_table(const Plan& plan) {
 
 // "asha (min_epochs 1, eta 3)"
 std::string stopping_text(const search::Stopping& stopping) {
-  const std::vector<std::string_view>& reads = search::stopping_rule(stopping.rule).reads;
   std::vector<std::string> words;
-  for (const search::StoppingField& field : search::stopping_fields()) {
-    const std::string value = text_of(field, stopping.options);
-    if (std::count(reads.begin(), reads.end(), field.name) == 0 || value.empty()) continue;
-    words.push_back(fmt::format("{} {}", field.name, value));
-  }
+  for (const auto& [field, value] : fields_read(stopping)) words.push_back(fmt::format("{} {}", field, value));
   return fmt::format("{} ({})", stopping.rule, join(words));
 }
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <variant>
 #include <vector>
@@ -59,12 +58,8 @@ AutoChoice choose(const Node& root, const std::string& file) {
   AutoChoice written{{{"method", choice.method}}, choice.reason};
   if (choice.stopping) {
     std::vector<std::string> words{"name: " + choice.stopping->rule};
-    for (const search::StoppingField& field : search::stopping_fields()) {
-      const auto& reads = search::stopping_rule(choice.stopping->rule).reads;
-      const std::string value = text_of(field, choice.stopping->options);
-      if (std::count(reads.begin(), reads.end(), field.name) == 0 || value.empty()) continue;
-      words.push_back(fmt::format("{}: {}", field.name, value));
-    }
+    for (const auto& [field, value] : fields_read(*choice.stopping))
+      words.push_back(fmt::format("{}: {}", field, value));
     written.keys.push_back({"early_stopping", "{" + join(words) + "}"});
   }
   return written;

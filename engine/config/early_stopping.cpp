@@ -38,7 +38,7 @@ struct ReadField {
 };
 
 void read_field(Reader& section, const StoppingField& field, StoppingOptions& options) {
-  const auto read = [&](const auto member) {
+  const auto read = [&](const auto member) {  // by a copy: GCC 12 takes a write through the member for one beyond it
     auto value = options.*member;
     ReadField{section, field}(value);
     options.*member = value;
@@ -49,10 +49,6 @@ void read_field(Reader& section, const StoppingField& field, StoppingOptions& op
 // Whether a rule is the one of a study without early stopping.
 bool stops_nothing(const search::StoppingRule& rule) { return &rule == &search::stopping_rules().front(); }
 bool stops_nothing(const Stopping& stopping) { return stops_nothing(search::stopping_rule(stopping.rule)); }
-
-bool reads(const search::StoppingRule& rule, std::string_view field) {
-  return std::count(rule.reads.begin(), rule.reads.end(), field) > 0;
-}
 
 // Checks the range of a rule that reads one.
 void check_range(const Reader& section, const StoppingOptions& options) {

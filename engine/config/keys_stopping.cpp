@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +13,7 @@ namespace {
 std::vector<std::string> rules_that_read(std::string_view field) {
   std::vector<std::string> names;
   for (const search::StoppingRule& rule : search::stopping_rules()) {
-    if (std::count(rule.reads.begin(), rule.reads.end(), field) > 0) names.emplace_back(rule.name);
+    if (reads(rule, field)) names.emplace_back(rule.name);
   }
   return names;
 }

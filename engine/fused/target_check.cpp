@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "engine/fused/task_check.hpp"
 #include "fusion/data/blocks.hpp"
+#include "fusion/graph/batch.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -105,7 +106,7 @@ void check_pos_weight(const TaskSpec& spec, const Graph& graph) {
 void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data) {
   if (targets_of(spec) == Targets::kNone) return;
   Shape wanted = output_shape(graph);
-  if (wanted.empty() || wanted[0] != fusion::kBatch) {
+  if (!fusion::begins_with_batch(wanted)) {
     fail(spec, fmt::format("model: found output {}, wanted the batch as its first dimension", to_text(wanted)));
   }
   const Shape found = with_batch(data.target.shape);
@@ -137,8 +138,7 @@ void check_whole_batches(const TaskSpec& spec, const Graph& graph, const fusion:
   const bool filled = graph.fixed_batch > 0 || !graph.limits.allow(data.size % batch);
   const bool own = targets_of(spec) == Targets::kNone;
   const bool numbers = own && std::any_of(evaluated.outputs.begin(), evaluated.outputs.end(), [&](fusion::ValueId id) {
-                         const Shape& shape = shape_of(evaluated, id);
-                         return shape.empty() || shape[0] != fusion::kBatch;
+                         return !fusion::begins_with_batch(shape_of(evaluated, id));
                        });
   if (!filled || !(numbers || mixes_samples)) return;
   const std::string wanted = graph.fixed_batch > 0

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "fusion/collectives.hpp"
+#include "fusion/graph/batch.hpp"
 #include "fusion/passes/out_of_place.hpp"
 #include "fusion/passes/randomness.hpp"
 #include "fusion/passes/rows.hpp"
@@ -109,8 +110,7 @@ bool evaluates_samples_apart(const Graph& model) {
   const Graph graph = with_writes_out_of_place(evaluated);
   const std::vector<DependsOn> depends_on = dependence_in_shares(graph);
   return std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId id) {
-    const Shape& shape = graph.values[static_cast<std::size_t>(id)].shape;
-    const bool by_sample = !shape.empty() && shape[0] == kBatch;
+    const bool by_sample = begins_with_batch(graph.values[static_cast<std::size_t>(id)].shape);
     return !by_sample || depends_on[static_cast<std::size_t>(id)] == DependsOn::kSample;
   });
 }

@@ -40,27 +40,6 @@ void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evalu
   }
 }
 
-// How the reading's forward is compiled for `n` samples.
-cpu::CompileRequest evaluating_request(const SpecializedGraph& one, const Recipe& recipe, std::int64_t n,
-                                       const cpu::Library* library, int threads = 1) {
-  return {.graph = one.graph,
-          .index = one.index,
-          .dtype = recipe.dtype,
-          .n = n,
-          .pass = cpu::Pass::kForward,
-          .options = {.library = library, .threads = threads}};
-}
-
-cpu::CompileRequest training_request(const SpecializedGraph& one, const Recipe& recipe, std::int64_t n,
-                                     const cpu::TrainingOptions& options) {
-  return {.graph = one.graph, .index = one.index, .dtype = recipe.dtype, .n = n, .options = options};
-}
-
-cpu::CompileRequest of_stage(cpu::CompileRequest request, const StageCut& cut, int number) {
-  request.stage.emplace(cpu::StageOf{cut, number});
-  return request;
-}
-
 std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
   std::int64_t elements = 0;
   for (const cpu::EncodedValue& value : plan.encoded) elements += value.elements;
@@ -92,7 +71,7 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
           found.encoded_bytes += encoded_elements(plan) * size_of(DType::kFloat32);
         },
         [&](const SpecializedGraph& one) {
-          static_cast<void>(cpu::compile(evaluating_request(one, recipe, n, library.get())));
+          static_cast<void>(cpu::compile(forward_request(one.graph, one.index, recipe, n, library.get())));
         });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
@@ -121,7 +100,7 @@ std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stag
         },
         [&](const SpecializedGraph& one) {
           each([&](int number) {
-            const cpu::CompileRequest whole = evaluating_request(one, recipe, n, library.get());
+            const cpu::CompileRequest whole = forward_request(one.graph, one.index, recipe, n, library.get());
             static_cast<void>(cpu::compile(of_stage(whole, cut, number)));
           });
         });
@@ -157,7 +136,8 @@ std::vector<std::int64_t> stage_bytes(const WayQuestion& question, int threads, 
       [&](const SpecializedGraph& one) {
         for (const std::int64_t samples : {n, question.evaluation_batch}) {
           for (std::size_t s = 0; samples > 0 && s < evaluating.size(); ++s) {
-            const cpu::CompileRequest whole = evaluating_request(one, recipe, samples, library.get(), threads);
+            const cpu::CompileRequest whole =
+                forward_request(one.graph, one.index, recipe, samples, library.get(), threads);
             const cpu::CompiledStage stage = cpu::compile(of_stage(whole, cut, static_cast<int>(s)));
             evaluating[s] = std::max(evaluating[s], stage.plan.arena_bytes);
           }
@@ -204,7 +184,7 @@ std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, 
         for (const std::int64_t samples : {n, question.evaluation_batch}) {
           if (samples == 0) continue;
           const cpu::CompiledGraph plan =
-              cpu::compile(evaluating_request(one, recipe, samples, library.get(), threads)).plan;
+              cpu::compile(forward_request(one.graph, one.index, recipe, samples, library.get(), threads)).plan;
           evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
         }
       });

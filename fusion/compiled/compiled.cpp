@@ -96,14 +96,8 @@ cpu::CompiledStage CompiledModel::compiled(std::optional<GradientUse> use, std::
                           pipeline_);
   }
   const Graph graph = with_owned(evaluation_.graph, owned_);
-  cpu::CompileRequest request{.graph = graph,
-                              .index = evaluation_.index,
-                              .dtype = recipe_.dtype,
-                              .n = n,
-                              .pass = cpu::Pass::kForward,
-                              .options = {.library = library_.get(), .threads = threads_}};
-  if (pipeline_ != nullptr) request.stage.emplace(cpu::StageOf{pipeline_->cut, pipeline_->stage()});
-  return cpu::compile(request);
+  return cpu::compile(
+      of_stage(forward_request(graph, evaluation_.index, recipe_, n, library_.get(), threads_), pipeline_));
 }
 
 const cpu::CompiledStage& CompiledModel::plan_for(std::optional<GradientUse> use, std::int64_t n) {

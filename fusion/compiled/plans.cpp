@@ -37,6 +37,30 @@ cpu::TrainingOptions training_options(cpu::TrainingOptions options, const BoundL
   return options;
 }
 
+cpu::CompileRequest training_request(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
+                                     const cpu::TrainingOptions& options) {
+  return {.graph = reading.graph, .index = reading.index, .dtype = recipe.dtype, .n = n, .options = options};
+}
+
+cpu::CompileRequest forward_request(const Graph& graph, const std::vector<int>& index, const Recipe& recipe,
+                                    std::int64_t n, const cpu::Library* library, int threads) {
+  return {.graph = graph,
+          .index = index,
+          .dtype = recipe.dtype,
+          .n = n,
+          .pass = cpu::Pass::kForward,
+          .options = {.library = library, .threads = threads}};
+}
+
+cpu::CompileRequest of_stage(cpu::CompileRequest request, const StageCut& cut, int number) {
+  request.stage.emplace(cpu::StageOf{cut, number});
+  return request;
+}
+
+cpu::CompileRequest of_stage(cpu::CompileRequest request, const Pipeline* pipeline) {
+  return pipeline == nullptr ? request : of_stage(request, pipeline->cut, pipeline->stage());
+}
+
 cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
                                  cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use) {
   return training_stage(reading, recipe, n, options, bounds, use, nullptr).plan;
@@ -45,13 +69,7 @@ cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& 
 cpu::CompiledStage training_stage(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
                                   cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use,
                                   const Pipeline* pipeline) {
-  cpu::CompileRequest request{.graph = reading.graph,
-                              .index = reading.index,
-                              .dtype = recipe.dtype,
-                              .n = n,
-                              .options = training_options(options, bounds, use)};
-  if (pipeline != nullptr) request.stage.emplace(cpu::StageOf{pipeline->cut, pipeline->stage()});
-  return cpu::compile(request);
+  return cpu::compile(of_stage(training_request(reading, recipe, n, training_options(options, bounds, use)), pipeline));
 }
 
 }  // namespace hfta::fusion

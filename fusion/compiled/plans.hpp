@@ -33,6 +33,16 @@ enum class GradientUse {
 /// How slots that train by the recipe use gradients.
 [[nodiscard]] GradientUse gradient_use(const Recipe& recipe);
 
+/// What asks for a training reading's plan, and for the forward of an evaluation graph, of `n` samples.
+[[nodiscard]] cpu::CompileRequest training_request(const SpecializedGraph& reading, const Recipe& recipe,
+                                                   std::int64_t n, const cpu::TrainingOptions& options);
+[[nodiscard]] cpu::CompileRequest forward_request(const Graph& graph, const std::vector<int>& index,
+                                                  const Recipe& recipe, std::int64_t n, const cpu::Library* library,
+                                                  int threads = 1);
+/// The same of one stage; of this rank's, or of the whole graph where `pipeline` is null.
+[[nodiscard]] cpu::CompileRequest of_stage(cpu::CompileRequest request, const StageCut& cut, int number);
+[[nodiscard]] cpu::CompileRequest of_stage(cpu::CompileRequest request, const Pipeline* pipeline);
+
 /// Compiles a training reading. `n`: samples of a batch. `options`: TrainingOptions::recompute is Lowering::recompute,
 /// for plans that encode nothing; `bounds` and `apply_bytes` are set here. `bounds`: bounds_in() of its graph. Throws
 /// Error{kConfig} naming an op that cannot be compiled.

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/checked.hpp"
-#include "base/error.hpp"
 #include "fusion/cpu/strided.hpp"
+#include "fusion/graph/untrained.hpp"
 #include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion::cpu {
@@ -327,12 +327,7 @@ void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {
 
 void Builder::run_backward(const Tensor& loss) {
   if (loss.numel() != 1 || loss.dtype != dtype_) throw ShapeError("found a loss that is not one floating-point number");
-  if (!wants_gradient(loss)) {
-    throw Error(
-        ErrorKind::kConfig,
-        "model: found no trained parameter that the loss depends on, wanted one; what runs under torch.no_grad() or is "
-        "detached does not count");
-  }
+  if (!wants_gradient(loss)) fail_untrained();
   schedule_.backward = schedule_.steps.size();
   const Part seed = contribute(loss);
   typed(dtype_, [&]<typename T>() {

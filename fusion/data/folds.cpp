@@ -61,11 +61,6 @@ std::vector<int> deal_groups(const std::vector<Group>& groups, std::size_t size,
   return fold_of;
 }
 
-std::vector<std::size_t> without_last(std::vector<std::size_t> order, std::size_t count) {
-  order.resize(order.size() - count);
-  return order;
-}
-
 // The samples by class, each class in their order, without `left_out` of them: the last ones of whichever class has
 // most, so that no class loses a share that it would miss.
 std::vector<std::size_t> by_class(const std::vector<std::size_t>& order, const std::vector<std::int64_t>& classes,
@@ -106,7 +101,11 @@ std::vector<int> deal_folds(std::int64_t size, int count, const std::vector<std:
   const auto parts = static_cast<std::size_t>(count);
   std::vector<int> fold_of(order.size(), -1);
   const std::size_t left_out = order.size() % parts;
-  order = classes.empty() ? without_last(order, left_out) : by_class(order, classes, left_out);
+  if (classes.empty()) {
+    order.resize(order.size() - left_out);
+  } else {
+    order = by_class(order, classes, left_out);
+  }
   for (std::size_t i = 0; i < order.size(); ++i) fold_of[order[i]] = static_cast<int>(i % parts);
   return fold_of;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/paths.hpp"
 #include "base/stamp.hpp"
 #include "fusion/dataset.hpp"
@@ -33,13 +35,15 @@ class Text {
   std::string text_;
 };
 
-// Adds the one named, the one beside it, or the folder and those in it.
+// Adds the one named, the one beside it if there is one, or the folder and those in it.
 void add_files(FileStamps& stamps, const std::filesystem::path& path, const std::string& y) {
   if (path.empty()) return;
   const auto add = [&](const std::filesystem::path& file) { stamps.emplace(file, stamp_of(file)); };
   add(path);
-  // An array in the file has a name like a file's.
-  if (const std::filesystem::path beside = path.parent_path() / y; !y.empty() && !stamp_of(beside).empty()) add(beside);
+  if (!y.empty()) {  // the name of an array in the file, or of the targets' file
+    const std::filesystem::path beside = path.parent_path() / y;
+    if (std::string stamp = stamp_of(beside); !stamp.empty()) stamps.emplace(beside, std::move(stamp));
+  }
   std::error_code error;
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
     add(it->path());

@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include "base/error.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/eager/kernel_types.hpp"
+#include "fusion/graph/untrained.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -29,12 +29,7 @@ void add_by_kernel(const at::Tensor& losses, std::span<const at::Tensor> objecti
 }  // namespace
 
 void backward(const at::Tensor& loss) {
-  if (!loss.requires_grad()) {
-    throw Error(
-        ErrorKind::kConfig,
-        "model: found no trained parameter that the loss depends on, wanted one; what runs under torch.no_grad() or is "
-        "detached does not count");
-  }
+  if (!loss.requires_grad()) fail_untrained();
   loss.backward(at::ones_like(loss));  // the gradient of the sum, not of the mean
 }
 

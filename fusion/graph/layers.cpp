@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "fusion/graph/batch.hpp"
 #include "fusion/graph/layer_builder.hpp"
 
 namespace hfta::fusion {
@@ -44,7 +45,7 @@ bool usable_name(const std::string& name) {
 
 void check_input(const Shape& input) {
   const bool sized = std::all_of(input.begin() + (input.empty() ? 0 : 1), input.end(), [](auto s) { return s >= 1; });
-  if (input.empty() || input[0] != kBatch || !sized || !element_count(input)) {
+  if (!begins_with_batch(input) || !sized || !element_count(input)) {
     fail("", "model: found input of shape " + to_text(input) + ", wanted [N, ...] of sizes from 1");
   }
 }

@@ -111,13 +111,13 @@ class Starter {
             ? fmt::format("its {} values fit no default of a layer, and are too few to fit anything else",
                           sample.values.size())
             : "its values fit no known first weights, as those of a trained model do not";
-    fail(where, fmt::format("init: fresh: cannot tell what '{}' {} of {} was drawn from (its mean square is {:.4g} "
-                            "squared): {}; wanted "
-                            "a model exported before it was trained, init: exported (the file's weights), init: "
-                            "{{jitter: 0.01}} (near them, "
-                            "another start for each seed), or freeze: {}",
-                            printable(weight.name), to_text(weight.model_shape()), printable(module), spread, why,
-                            printable(weight.name)));
+    fail(where,
+         fmt::format(
+             "init: fresh: cannot tell what '{}' {} of {} was drawn from (its mean square is {:.4g} squared): {}; "
+             "wanted a model exported before it was trained, init: exported (the file's weights), init: "
+             "{{jitter: 0.01}} (near them, another start for each seed), or freeze: {}",
+             printable(weight.name), to_text(weight.model_shape()), printable(module), spread, why,
+             printable(weight.name)));
   }
 
   // The distribution that the innermost module that knows the weight, under any of its names, draws it from.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "fusion/divided_batches.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/execution/torch_error.hpp"
+#include "fusion/graph/batch.hpp"
 #include "fusion/graph/place.hpp"
 #include "fusion/op_traits.hpp"
 #include "fusion/task_graph.hpp"
@@ -67,8 +69,7 @@ std::vector<std::size_t> outputs_by_sample(const Graph& model, const Recipe& rec
   const Graph& evaluated = graph.evaluation != nullptr ? *graph.evaluation : graph;
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < evaluated.outputs.size(); ++i) {
-    const Shape& shape = evaluated.values[static_cast<std::size_t>(evaluated.outputs[i])].shape;
-    if (!shape.empty() && shape[0] == kBatch) found.push_back(i);
+    if (begins_with_batch(evaluated.values[static_cast<std::size_t>(evaluated.outputs[i])].shape)) found.push_back(i);
   }
   return found;
 }
@@ -80,9 +81,9 @@ using Answers = std::vector<at::Tensor>;
 class Mixing {
  public:
   Mixing(Array& array, const Graph& model, const Recipe& recipe, const Samples& samples)
-      : array_(array), samples_(samples), outputs_(outputs_by_sample(model, recipe)) {
-    if (recipe.loss != Loss::kModel) outputs_ = {0};
-  }
+      : array_(array),
+        samples_(samples),
+        outputs_(recipe.loss == Loss::kModel ? outputs_by_sample(model, recipe) : std::vector<std::size_t>{0}) {}
 
   // Whether samples get other answers where the first or the last one of the batch is another one: beyond what a device
   // that adds in any order makes of the same batch.
@@ -137,14 +138,14 @@ Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hype
   std::vector<at::Tensor> losses = array.fresh_losses(0);
   const at::Tensor output = array.predict(0, samples);
   if (recipe.loss != Loss::kModel) check_output(graph, output, n);
-  const bool doubted = !evaluates_samples_apart(graph);
-  const Mixing mixing(array, graph, exact, samples);
-  Runnable found{doubted && mixing.is_seen()};
+  std::optional<Mixing> doubted;
+  if (!evaluates_samples_apart(graph)) doubted.emplace(array, graph, exact, samples);
+  Runnable found{doubted && doubted->is_seen()};
   constexpr double kRate = 0.01;
   const std::vector<double> rates(static_cast<std::size_t>(array.rates_per_slot()), kRate);
   array.step(0, batch, rates, losses);
   // Weights that begin as zeros may hide what is before them.
-  found.mixes_samples = found.mixes_samples || (doubted && mixing.is_seen());
+  found.mixes_samples = found.mixes_samples || (doubted && doubted->is_seen());
   return found;
 }
 

@@ -204,15 +204,14 @@ class Combined final : public Scheduler {
 
 void check(const Stopping& stopping) {
   const StoppingOptions& options = stopping.options;
-  const std::vector<std::string_view>& read = stopping_rule(stopping.rule).reads;
-  const auto reads = [&](std::string_view field) { return std::find(read.begin(), read.end(), field) != read.end(); };
-  if (reads("lower") && reads("upper") &&
+  const StoppingRule& rule = stopping_rule(stopping.rule);
+  if (reads(rule, "lower") && reads(rule, "upper") &&
       (!(options.lower < options.upper) || (std::isinf(options.lower) && std::isinf(options.upper)))) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("{}: found lower {} and upper {}, wanted one of them, or the lower below the upper",
                             stopping.rule, options.lower, options.upper));
   }
-  if (reads("value") && !(options.value && std::isfinite(*options.value))) {
+  if (reads(rule, "value") && !(options.value && std::isfinite(*options.value))) {
     throw Error(ErrorKind::kConfig, fmt::format("{}: found no value, wanted a number", stopping.rule));
   }
 }

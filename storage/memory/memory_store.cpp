@@ -1,7 +1,6 @@
 #include "storage/memory/memory_store.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/error.hpp"
@@ -103,8 +102,8 @@ void add(StudySummary& summary, const trials::Trial& trial) {
     if (time && (!summary.last_change || *time > *summary.last_change)) summary.last_change = time;
   }
   if (summary.objectives.size() > 1) return;
-  const std::optional<double> value = trial.value();
-  if (trial.state != State::kComplete || !trial.feasible || !value || std::isnan(*value)) return;
+  const std::optional<double> value = trials::value_to_rank(trial);
+  if (!value) return;
   const trials::Goal goal = summary.objectives.front().goal;
   if (!summary.best || trials::better(*value, *summary.best, goal)) summary.best = value;
 }

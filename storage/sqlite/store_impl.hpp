@@ -88,10 +88,15 @@ struct SqliteStore::Impl {
 /// Keys of ours among Optuna's trial_system_attributes.
 inline constexpr const char* kEnqueuedKey = "hfta:enqueued";
 inline constexpr const char* kSeenKey = "hfta:seen_rounds";
-/// Optuna's: a list of numbers, or "constraints:<name>" and one number. Above 0, it is violated.
-inline constexpr const char* kConstraintsKey = "constraints";
 inline constexpr const char* kEndRoundKey = "hfta:ended_round";
 inline constexpr const char* kCopyKey = "hfta:copy:";  ///< The epoch follows.
+/// SQL: whether trial `t` violates a constraint that a program of Optuna's has evaluated: `constraints` has a list of
+/// numbers, `constraints:<name>` one; above 0, it is violated. What is no number violates nothing.
+inline constexpr const char* kViolates =
+    "EXISTS (SELECT 1 FROM trial_system_attributes a, json_each(CASE WHEN json_valid(a.value_json)"
+    " AND json_type(a.value_json) IN ('array', 'integer', 'real') THEN a.value_json ELSE '[]' END) e"
+    " WHERE a.trial_id = t.trial_id AND substr(a.\"key\", 1, 11) = 'constraints' AND e.type IN ('integer', 'real')"
+    " AND e.value > 0)";
 /// The key of ours among Optuna's study_system_attributes: see progress_to_json().
 inline constexpr const char* kProgressKey = "hfta:progress";
 /// Writes one of Optuna's trial_system_attributes. `value_json`: the JSON text that is stored.

@@ -110,14 +110,13 @@ void count_trials(Connection& connection, std::map<std::int64_t, StudySummary>& 
 }
 
 void find_best(Connection& connection, std::map<std::int64_t, StudySummary>& by_id) {
-  // 9e999 is SQLite's infinity. Constraints are one number, or a list of them.
+  // 9e999 is SQLite's infinity.
   Query query = connection.query(
-      "SELECT study_id, min(value), max(value) FROM (SELECT t.study_id, CASE v.value_type WHEN 'INF_POS' THEN 9e999"
-      " WHEN 'INF_NEG' THEN -9e999 ELSE v.value END AS value FROM trials t JOIN trial_values v"
-      " ON v.trial_id = t.trial_id AND v.objective = 0 WHERE t.state = 'COMPLETE' AND NOT EXISTS (SELECT 1"
-      " FROM trial_system_attributes a, json_each(CASE WHEN json_valid(a.value_json) THEN a.value_json ELSE '[]' END) e"
-      " WHERE a.trial_id = t.trial_id AND substr(a.\"key\", 1, 11) = 'constraints' AND e.type IN ('integer', 'real')"
-      " AND e.value > 0)) GROUP BY study_id");
+      std::string("SELECT study_id, min(value), max(value) FROM (SELECT t.study_id, CASE v.value_type"
+                  " WHEN 'INF_POS' THEN 9e999 WHEN 'INF_NEG' THEN -9e999 ELSE v.value END AS value FROM trials t"
+                  " JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 WHERE t.state = 'COMPLETE'"
+                  " AND NOT ") +
+      kViolates + ") GROUP BY study_id");
   while (query.next()) {
     const auto found = by_id.find(query.integer(0));
     if (found == by_id.end() || found->second.objectives.size() > 1) continue;

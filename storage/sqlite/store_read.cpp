@@ -25,13 +25,6 @@ int small_json(std::string_view text, const char* what) {
   }
 }
 
-/// Whether none of the numbers in an attribute of Optuna's constraints is above 0. What is no number violates nothing.
-bool meets_constraints(std::string_view text) {
-  const nlohmann::json found = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const auto is_violated = [](const nlohmann::json& number) { return number.is_number() && number.get<double>() > 0; };
-  return found.is_array() ? std::none_of(found.begin(), found.end(), is_violated) : !is_violated(found);
-}
-
 /// Reads a copy from an attribute's key and value. `drawn`: the parameters that the trial began with, in their order.
 trials::Copy copy_from(std::string_view key, std::string_view text, const trials::Params& drawn) {
   const nlohmann::json json = parse(text, std::string(key));
@@ -75,7 +68,7 @@ class Builder {
     while (cursor_ < ids_.size() && ids_[cursor_] < id) ++cursor_;
     return cursor_ < ids_.size() && ids_[cursor_] == id ? &trials_[cursor_] : nullptr;
   }
-  Query open(const char* sql) {
+  Query open(std::string_view sql) {
     cursor_ = 0;
     return connection_.query(sql);
   }
@@ -168,13 +161,11 @@ void Builder::read_values() {
 }
 
 void Builder::read_constraints() {
-  Query query = open(
-      "SELECT t.trial_id, a.value_json FROM trials t JOIN trial_system_attributes a ON a.trial_id = t.trial_id"
-      " WHERE t.study_id = ?1 AND substr(a.\"key\", 1, ?2) = ?3 ORDER BY t.trial_id");
-  const std::string_view key = kConstraintsKey;
-  query.bind(study_, static_cast<std::int64_t>(key.size()), key);
+  Query query = open(std::string("SELECT t.trial_id FROM trials t WHERE t.study_id = ?1 AND ") + kViolates +
+                     " ORDER BY t.trial_id");
+  query.bind(study_);
   while (query.next()) {
-    if (Trial* trial = seek(query)) trial->feasible = trial->feasible && meets_constraints(query.view(1));
+    if (Trial* trial = seek(query)) trial->feasible = false;
   }
 }
 

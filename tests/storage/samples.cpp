@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 #include "tests/trials/distributions.hpp"
 
 namespace hfta::storage::testing {
@@ -184,6 +185,11 @@ void write_sample(Store& store, const std::string& name) {
   if (store.take_lease(name, std::nullopt, wanted.token, wanted.holder) != wanted) {
     throw std::logic_error("take_lease: another lease");
   }
+}
+
+void write_store(const fs::path& file) {
+  SqliteStore store = SqliteStore::open(file, SqliteStore::Mode::kCreate);
+  write_sample(store, "s");
 }
 
 void write_front(Store& store, const std::string& name) {

@@ -58,6 +58,8 @@ constexpr int kSampleTrials = 6;
 [[nodiscard]] Changes sample_round(int round);
 /// Creates sample_study(name), adds its trials, commits its rounds and takes its lease, which is not held.
 void write_sample(Store& store, const std::string& name);
+/// Makes a store in a new file and writes sample "s" to it.
+void write_store(const std::filesystem::path& file);
 /// A study of two objectives, val_accuracy up and parameters down: trials 0, 1 and 4 are its Pareto front, trial 2 is
 /// dominated, 3 has failed, 5 runs.
 void write_front(Store& store, const std::string& name);

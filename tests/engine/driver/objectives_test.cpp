@@ -24,15 +24,6 @@ using trials::Trial;
 
 namespace {
 
-StudyConfig config_of(const std::string& method, int run_cap) {
-  StudyConfig config = random_config(run_cap);
-  config.method = method;
-  config.method_options.nsga2.population = 6;
-  config.objectives = {{"val_accuracy", Goal::kMaximize}, {kParameterCount, Goal::kMinimize}};
-  config.width = 5;
-  return config;
-}
-
 struct Study : StudyFixture {
   explicit Study(StudyConfig study_config, Kept kept = Kept::kInMemory) : StudyFixture(std::move(study_config), kept) {
     world.counts_parameters = true;
@@ -51,7 +42,7 @@ struct Study : StudyFixture {
 
 TEST_CASE("each trial has the values of its last epoch, and one that diverged has none") {
   for (const Kept kept : {Kept::kInMemory, Kept::kInFile}) {
-    Study study(config_of("nsga2", 40), kept);
+    Study study(objectives_config("nsga2", 40), kept);
     CHECK(study.run().any_complete);
     for (const Trial& trial : study.trials()) {
       INFO("trial " << trial.number);
@@ -68,7 +59,7 @@ TEST_CASE("each trial has the values of its last epoch, and one that diverged ha
 }
 
 TEST_CASE("a trial diverges by the metric of any objective") {
-  Study study(config_of("random", 10));
+  Study study(objectives_config("random", 10));
   study.world.diverging_metric = kParameterCount;
   (void)study.run();
   CHECK((study.trials()[3].state == State::kFail));
@@ -76,7 +67,7 @@ TEST_CASE("a trial diverges by the metric of any objective") {
 }
 
 TEST_CASE("the front's weights are kept and tested, all of them and no others") {
-  Study study(config_of("nsga2", 60));
+  Study study(objectives_config("nsga2", 60));
   study.config.keep = 1;
   (void)study.run();
   const std::vector<int> front = study.front();
@@ -101,10 +92,10 @@ TEST_CASE("the front's weights are kept and tested, all of them and no others") 
 TEST_CASE("a study of several objectives that is stopped again and again comes to the same end") {
   for (const char* method : {"nsga2", "random"}) {
     INFO(method);
-    Study whole(config_of(method, 40));
+    Study whole(objectives_config(method, 40));
     (void)whole.run();
     for (const bool keep : {true, false}) {
-      Study pieces(config_of(method, 40), Kept::kInFile);
+      Study pieces(objectives_config(method, 40), Kept::kInFile);
       CHECK(pieces.run_in_pieces(keep ? 3 : 17, 1, keep) > 1);
       CHECK(pieces.table() == whole.table());
       CHECK(pieces.kept() == whole.kept());
@@ -113,7 +104,7 @@ TEST_CASE("a study of several objectives that is stopped again and again comes t
 }
 
 TEST_CASE("every draw of NSGA-II can be made again from the store") {
-  Study study(config_of("nsga2", 40));
+  Study study(objectives_config("nsga2", 40));
   (void)study.run();
   const std::unique_ptr<storage::Store> store = study.open();
   const std::vector<Redraw> redrawn = redraw(study.config, *store);

@@ -171,6 +171,15 @@ StudyConfig random_config(int run_cap) {
   return config;
 }
 
+StudyConfig objectives_config(const std::string& method, int run_cap) {
+  StudyConfig config = random_config(run_cap);
+  config.method = method;
+  config.method_options.nsga2.population = 6;
+  config.objectives = {{"val_accuracy", trials::Goal::kMaximize}, {kParameterCount, trials::Goal::kMinimize}};
+  config.width = 5;
+  return config;
+}
+
 long total_epochs(const std::vector<trials::Trial>& all) {
   long sum = 0;
   for (const auto& trial : all) sum += static_cast<long>(trial.epochs.size());

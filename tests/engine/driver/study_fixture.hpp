@@ -35,6 +35,8 @@ struct StudyFolder : TemporaryFolder {
 
 /// Random search over it, five epochs a trial.
 [[nodiscard]] StudyConfig random_config(int run_cap);
+/// The same by `method`, with two objectives: high val_accuracy, few parameters (World::counts_parameters).
+[[nodiscard]] StudyConfig objectives_config(const std::string& method, int run_cap);
 
 /// Remembers all events.
 class ProgressNotes final : public EventSink {

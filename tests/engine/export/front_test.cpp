@@ -16,25 +16,11 @@
 using namespace hfta;
 using namespace hfta::engine;
 using namespace hfta::engine::testing;
-using trials::Goal;
 using trials::State;
 using trials::Trial;
 
-namespace {
-
-StudyConfig config_of_front() {
-  StudyConfig config = random_config(40);
-  config.method = "nsga2";
-  config.method_options.nsga2.population = 6;
-  config.objectives = {{"val_accuracy", Goal::kMaximize}, {kParameterCount, Goal::kMinimize}};
-  config.width = 5;
-  return config;
-}
-
-}  // namespace
-
 TEST_CASE("export wants to be told which trial of a front, unless there is one") {
-  StudyFixture study(config_of_front());
+  StudyFixture study(objectives_config("nsga2", 40));
   study.world.counts_parameters = true;
   study.world.diverge = {3};
   (void)study.run();

@@ -155,7 +155,8 @@ def write_folds(folder, count, seed):
     test, rest = sorted(order[:held]), sorted(order[held:])
     np.savez(folder / "test.npz", x=x[test], y=y[test])
     x, y = x[rest], y[rest]
-    classes = [[i for i in permuted(len(y), seed, 1) if y[i] == label] for label in range(10)]
+    order = permuted(len(y), seed, 1)
+    classes = [[i for i in order if y[i] == label] for label in range(10)]
     for _ in range(len(y) % count):
         max(classes, key=len).pop()
     dealt = sum(classes, [])

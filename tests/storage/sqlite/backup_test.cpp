@@ -26,11 +26,6 @@ using Mode = SqliteStore::Mode;
 
 const Faults kNone;
 
-void write_store(const fs::path& file) {
-  SqliteStore store = SqliteStore::open(file, Mode::kCreate);
-  write_sample(store, "s");
-}
-
 void save(const fs::path& store, const char* kind, int trial, int epoch, const std::string& state) {
   SystemFiles files;
   Checkpoints(files, checkpoint_folder(store, "s") / kind).save(trial, epoch, std::as_bytes(std::span(state)));

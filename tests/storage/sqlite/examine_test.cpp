@@ -23,11 +23,6 @@ namespace fs = std::filesystem;
 using Mode = SqliteStore::Mode;
 using Lines = std::vector<std::string>;
 
-void write_store(const fs::path& file) {
-  SqliteStore store = SqliteStore::open(file, Mode::kCreate);
-  write_sample(store, "s");
-}
-
 /// The file and its journal, as far as they are there.
 struct Bytes {
   explicit Bytes(const fs::path& file) : store(read_file(file)) {

@@ -16,11 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using Mode = SqliteStore::Mode;
 
-void write_store(const fs::path& file) {
-  SqliteStore store = SqliteStore::open(file, Mode::kCreate);
-  write_sample(store, "s");
-}
-
 std::string number(std::uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
