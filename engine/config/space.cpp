@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/config/key_tables.hpp"
 #include "engine/config/study.hpp"
 #include "trials/json.hpp"
 
@@ -21,12 +22,10 @@ using trials::ParamValue;
 constexpr std::size_t kMostValues = 10'000;
 constexpr std::size_t kMostName = 512;  // limit of Optuna's tables
 
-bool is_integer(const Node* node) { return node != nullptr && std::holds_alternative<std::int64_t>(node->value); }
-
 // An integer, or one of more digits than 64 bits hold.
 bool is_written_as_integer(const Node* node) {
-  if (is_integer(node)) return true;
-  if (node == nullptr || !std::holds_alternative<double>(node->value)) return false;
+  if (node == nullptr) return false;
+  if (!std::holds_alternative<double>(node->value)) return std::holds_alternative<std::int64_t>(node->value);
   const bool is_signed = node->text.starts_with('-') || node->text.starts_with('+');
   return node->text.find_first_not_of("0123456789", is_signed ? 1 : 0) == std::string::npos;
 }
@@ -76,8 +75,9 @@ double read_bound(Reader& parameter, const char* key, DistributionKind kind) {
   if (!is_written_as_integer(node)) {
     parameter.fail(key, fmt::format("found {}, wanted an integer", found_text(*node)));
   }
+  constexpr auto kMost = static_cast<std::int64_t>(kMostInteger);
   const auto* whole = std::get_if<std::int64_t>(&node->value);
-  if (whole == nullptr || static_cast<std::int64_t>(value) != *whole) {
+  if (whole == nullptr || *whole < -kMost || *whole > kMost) {
     parameter.fail(key, fmt::format("found {}, wanted an integer between -2^53 and 2^53", found_text(*node)));
   }
   return value;
