@@ -212,6 +212,16 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, OutputMode 
   return drive(config, *store, *lease, fleet, stop, mode);
 }
 
+// Paths in a config are relative to its folder. A store that was moved still names the old one.
+void tell_moved(const StudyConfig& config) {
+  std::error_code error;
+  if (fs::exists(config.folder, error)) return;
+  tell(fmt::format(
+      "'{}', from which study '{}' was begun, is gone; where its files were moved along, go on with hfta-tune "
+      "CONFIG.yaml",
+      printable(config.folder.string()), config.study));
+}
+
 // A quoted text that YAML reads as itself, even if it has signs of YAML's syntax.
 std::string yaml_text(const std::string& text) { return nlohmann::json(text).dump(); }
 
@@ -246,6 +256,7 @@ int resume_command(const Words& words) {
   const auto [config, origin] = [&] {
     return stored_config(*open_store(arguments), study, arguments.required("storage"), overrides_from(arguments));
   }();
+  tell_moved(config);
   return run_study(config, origin_from(origin.file, origin.overrides), output_mode_from(arguments));
 }
 

@@ -210,6 +210,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);
   warn_of_logarithms(root, shown, config);
+  warn_of_losses(root, shown, uses, config);
   return config;
 }
 

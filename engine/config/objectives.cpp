@@ -125,4 +125,20 @@ void check_goals(const Node& root, const std::string& file, const TaskSpec& task
   }
 }
 
+void warn_of_losses(const Node& root, const std::string& file, const Uses& uses, StudyConfig& config) {
+  for (const auto& [path, node] : objective_nodes(*root.find("metric"))) {
+    const std::string& metric = node.find("name")->text;
+    if (metric != "val_loss" && metric != "train_loss") continue;
+    for (const trials::Parameter& parameter : config.space) {
+      const auto use = uses.of_evaluation.find(parameter.name);
+      if (use == uses.of_evaluation.end() || parameter.distribution.kind == trials::DistributionKind::kConstant)
+        continue;
+      config.warnings.push_back(
+          fmt::format("{}:{}: {}: {} of trials with different {} do not compare: each has a loss of its own; wanted a "
+                      "metric that is the same for all, such as val_accuracy or val_mae",
+                      file, node.line, join_path(path, "name"), metric, use->second));
+    }
+  }
+}
+
 }  // namespace hfta::engine::configuration

@@ -95,9 +95,10 @@ class Finder {
       fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", excerpt(node.text), wanted, why));
     }
     use(node, path, row->searched != Searched::kShape);
-    if (row->searched != Searched::kPadded) return;
     for (const Piece& piece : pieces_of(file_, node, path)) {
-      if (piece.reference) uses_.padded.insert(piece.text);
+      if (!piece.reference) continue;
+      if (row->searched == Searched::kPadded) uses_.padded.insert(piece.text);
+      if (row->of_evaluation) uses_.of_evaluation.emplace(piece.text, path);
     }
   }
 

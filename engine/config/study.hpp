@@ -6,6 +6,7 @@
 #include "engine/config.hpp"
 #include "engine/config/node.hpp"
 #include "engine/config/reader.hpp"
+#include "engine/config/references.hpp"
 
 namespace hfta::engine::configuration {
 
@@ -38,6 +39,8 @@ void read_objectives(Reader& root, const std::string& file, StudyConfig& config)
 void check_several(const Reader& root, const StudyConfig& config);
 /// Warns of goals other than those that the metrics suggest. Throws for a formula without a goal.
 void check_goals(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config);
+/// Warns of an objective that is a loss, where parameters make it another loss in each trial.
+void warn_of_losses(const Node& root, const std::string& file, const Uses& uses, StudyConfig& config);
 
 /// Reads everything else but the task. `config.folder`, `config.file` and `config.space` are set already.
 void read_study(Reader& root, const std::string& file, StudyConfig& config);

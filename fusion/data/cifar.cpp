@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -34,17 +35,13 @@ bool is_there(const fs::path& path) {
 
 bool in_folder_of_100(const fs::path& folder) { return is_there(folder / "fine_label_names.txt"); }
 
+// A folder with one of the five batches wants all of them: a set that lacks some is not the set that the user means.
 Files files_of_folder(const fs::path& folder) {
-  Files files;
-  for (int i = 1; i <= kBatches; ++i) {
-    if (is_there(folder / batch_name(i))) files.paths.push_back(folder / batch_name(i));
-  }
-  if (!files.paths.empty()) {
-    files.labels = 1;
-  } else if (in_folder_of_100(folder) && is_there(folder / "train.bin")) {
-    files = {{folder / "train.bin"}, 2};
-  }
-  return files;
+  std::vector<fs::path> batches;
+  for (int i = 1; i <= kBatches; ++i) batches.push_back(folder / batch_name(i));
+  if (std::any_of(batches.begin(), batches.end(), is_there)) return {batches, 1};
+  if (in_folder_of_100(folder) && is_there(folder / "train.bin")) return {{folder / "train.bin"}, 2};
+  return {};
 }
 
 // Finds files by the names that the archives have; "train.bin" and "test.bin" may be tokens, so the file of the names

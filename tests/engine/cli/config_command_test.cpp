@@ -152,6 +152,20 @@ TEST_CASE("what was set on the command line stays with the study") {
   CHECK(comparable(report(place)) == comparable(report(whole)));
 }
 
+TEST_CASE("resume says that the folder of the config is gone") {
+  const Workplace place;
+  std::filesystem::create_directory(place.path() / "old");
+  place.write("old/digits.yaml", with(kHyperband, "method: hyperband", "method: random"));
+  const Finished first = place.run({"old/digits.yaml", "--trials", "4"});
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  std::filesystem::rename(place.path() / "old", place.path() / "new");
+  const Finished more = place.run({"resume", "digits", "--storage", "new/digits.db", "--trials", "6"});
+  INFO(more.err);
+  CHECK(more.code == 0);
+  CHECK_THAT(more.err, Catch::Contains("old', from which study 'digits' was begun, is gone"));
+}
+
 TEST_CASE("nothing is created before config, data and device are known to be good") {
   struct Case {
     std::vector<std::string> words;

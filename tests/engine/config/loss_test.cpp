@@ -136,4 +136,33 @@ TEST_CASE("losses and metrics that cannot be are refused where they stand") {
          "s.yaml:6: metric.goal: found nothing, wanted minimize or maximize");
 }
 
+TEST_CASE("a warning tells that losses of trials with losses of their own do not compare") {
+  struct Case {
+    Change metric;
+    const char* loss;
+    const char* key;  // "": no warning
+  };
+  const Change kByAccuracy = {"method: random", "method: random"};
+  for (const Case& c :
+       std::vector<Case>{{kByLoss, "{name: focal, gamma: \"${drop}\"}", "train.loss.gamma"},
+                         {kByLoss, "{name: quantile, quantile: \"${drop}\"}", "train.loss.quantile"},
+                         {kByLoss, "{name: cross_entropy, ignore_index: \"${hidden}\"}", "train.loss.ignore_index"},
+                         {kByLoss, "{name: cross_entropy, label_smoothing: \"${drop}\"}", ""},
+                         {kByLoss, "{name: focal, gamma: 3}", ""},
+                         {kByAccuracy, "{name: focal, gamma: \"${drop}\"}", ""}}) {
+    CAPTURE(c.loss);
+    const std::vector<std::string> warnings =
+        parsed(changed({c.metric, {kLoss, std::string("loss: ") + c.loss}})).warnings;
+    REQUIRE(warnings.size() == (*c.key == '\0' ? 0 : 1));
+    if (warnings.empty()) continue;
+    CHECK_THAT(warnings[0], Catch::StartsWith("s.yaml:6: metric.name: val_loss of trials with different ") &&
+                                Catch::Contains(c.key));
+  }
+  // A parameter with one value makes no difference.
+  CHECK(parsed(changed({kByLoss,
+                        {"{min: 0.0, max: 0.7}", "{value: 0.5}"},
+                        {kLoss, "loss: {name: focal, gamma: \"${drop}\"}"}}))
+            .warnings.empty());
+}
+
 }  // namespace hfta::engine

@@ -115,7 +115,9 @@ TEST_CASE("validation and test are the tail of the tokens, which training never 
 TEST_CASE("CIFAR's files are known by their names", "[cifar]") {
   const TemporaryFolder folder;
   folder.write("ten/data_batch_1.bin", record("\3", 'a') + record("\4", 'b'));
-  folder.write("ten/data_batch_2.bin", record("\5", 'c'));
+  for (const char* rest : {"2", "3", "4"})
+    folder.write(std::string("ten/data_batch_") + rest + ".bin", record("\5", 'c'));
+  folder.write("ten/data_batch_5.bin", record("\6", 'd'));
   folder.write("hundred/train.bin", record("\1\2", 'a'));
   folder.write("hundred/fine_label_names.txt", "apple\n");
   folder.write("tokens/train.bin", tokens(9));
@@ -125,7 +127,7 @@ TEST_CASE("CIFAR's files are known by their names", "[cifar]") {
     float last;
   };
   for (const Case& c : std::vector<Case>{{"ten/data_batch_1.bin", "", {3, 4}, 'b'},
-                                         {"ten", "", {3, 4, 5}, 'c'},
+                                         {"ten", "", {3, 4, 5, 5, 5, 6}, 'd'},
                                          {"hundred/train.bin", "", {2}, 'a'},
                                          {"hundred", "coarse", {1}, 'a'},
                                          {"hundred", "fine", {2}, 'a'}}) {
@@ -146,7 +148,10 @@ TEST_CASE("CIFAR's files are known by their names", "[cifar]") {
   coarse.y = "coarse";
   CHECK_THAT(error_of(coarse), Catch::Contains("found no array 'coarse'; valid: x, y"));
   folder.write("ten/data_batch_2.bin", "abc");
-  CHECK_THAT(error_of(source_of(folder / "ten", 0)), Catch::Contains("found 6149 bytes, wanted records of 3073"));
+  CHECK_THAT(error_of(source_of(folder / "ten", 0)), Catch::Contains("found 15368 bytes, wanted records of 3073"));
+  std::filesystem::remove(folder / "ten/data_batch_4.bin");
+  CHECK_THAT(error_of(source_of(folder / "ten", 0)),
+             Catch::Contains("found no file") && Catch::Contains("data_batch_4.bin"));
 }
 
 }  // namespace hfta::fusion::test
