@@ -6,41 +6,58 @@
 #include <utility>
 #include <vector>
 
+#include "fusion/passes/calls.hpp"
 #include "fusion/passes/schema.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-// By node: whether the objective depends on it. Batch norms that it does not depend on lose their running statistics.
-std::vector<bool> needed_calls(Graph& graph) {
+// By node: whether the objective depends on it, in this step or, by what it writes to a buffer, in later ones.
+std::vector<bool> needed_calls(const Graph& graph) {
   MemorySets needed(graph);
   needed.mark(graph.objective->loss);
   needed.mark(graph.objective->weight);
   std::vector<bool> is_needed(graph.nodes.size(), false);
-  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
-    Node& node = graph.nodes[i];
-    if (needed.any(node.outputs) || (!by_batch_statistics(node) && needed.any(written_by(node)))) {
-      is_needed[i] = true;
+  // Again and again, since a needed call may read what a call behind it writes.
+  for (bool found = true; std::exchange(found, false);) {
+    for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+      const Node& node = graph.nodes[i];
+      if (is_needed[i]) continue;
+      if (!needed.any(node.outputs) && (by_batch_statistics(node) || !needed.any(written_by(node)))) continue;
+      is_needed[i] = found = true;
       for (const ValueId id : inputs_of(node)) needed.mark(id);
-    } else if (by_batch_statistics(node)) {
-      const RunningStatistics& statistics = traits_of(node).statistics;
-      argument_of(node, statistics.mean) = argument_of(node, statistics.variance) = {};
     }
   }
   return is_needed;
 }
 
-}  // namespace
-
-// A buffer that a module counts in is written where a call of the same module is needed. What reads the result of a
-// call that is left out reads the buffer.
-Graph with_statistics_of_objective(Graph graph) {
-  const std::vector<bool> is_needed = needed_calls(graph);
+// The modules that the needed calls are made in, and those around them.
+std::set<std::string> modules_of(const Graph& graph, const std::vector<bool>& is_needed) {
   std::set<std::string> modules;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (is_needed[i]) modules.insert(graph.nodes[i].path);
+    if (!is_needed[i]) continue;
+    std::string path = graph.nodes[i].path;
+    while (modules.insert(path).second && !path.empty()) {
+      const std::size_t dot = path.rfind('.');
+      path.resize(dot == std::string::npos ? 0 : dot);
+    }
   }
-  std::vector<Node> kept;
+  return modules;
+}
+
+// Batch norm then normalises as before, and updates nothing.
+void leave_statistics(Node& node) {
+  const RunningStatistics& statistics = traits_of(node).statistics;
+  argument_of(node, statistics.mean) = argument_of(node, statistics.variance) = {};
+}
+
+}  // namespace
+
+// A call that is left out becomes one without effect, so that all others keep their positions, which are the keys of
+// their randomness. What read its result reads the buffer.
+Graph with_statistics_of_objective(Graph graph) {
+  const std::vector<bool> is_needed = needed_calls(graph);
+  const std::set<std::string> modules = modules_of(graph, is_needed);
   std::map<ValueId, ValueId> stands_for;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
@@ -49,15 +66,16 @@ Graph with_statistics_of_objective(Graph graph) {
         if (const auto other = stands_for.find(id); other != stands_for.end()) id = other->second;
       });
     }
-    const std::vector<ValueId> written = written_by(node);
-    const bool elsewhere = !is_needed[i] && !modules.contains(node.path);
-    if (elsewhere && written.size() == 1 && node.outputs.size() <= 1 && !by_batch_statistics(node)) {
-      if (!node.outputs.empty() && node.outputs[0] != kNoValue) stands_for[node.outputs[0]] = written[0];
+    if (is_needed[i]) continue;
+    if (by_batch_statistics(node)) {
+      leave_statistics(node);
       continue;
     }
-    kept.push_back(std::move(node));
+    const std::vector<ValueId> written = written_by(node);
+    if (modules.contains(node.path) || written.size() != 1 || node.outputs.size() > 1) continue;
+    if (!node.outputs.empty() && node.outputs[0] != kNoValue) stands_for[node.outputs[0]] = written[0];
+    node = call::cloned(node, written[0]);
   }
-  graph.nodes = std::move(kept);
   return graph;
 }
 

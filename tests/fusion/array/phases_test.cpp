@@ -11,6 +11,7 @@
 #include "catch_after_torch.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/passes/schema.hpp"
+#include "fusion/passes/specialize.hpp"
 #include "fusion/verify.hpp"
 
 namespace hfta::fusion::testing {
@@ -147,41 +148,87 @@ TEST_CASE("a trial has numbers for every phase") {
   CHECK_THROWS_WITH(array.admit(0, init), Catch::Contains("found numbers of 1 phases, wanted 2"));
 }
 
-TEST_CASE("a buffer is counted in by the phases whose loss depends on its module") {
+namespace {
+
+// A graph that is written call by call, with an input x.
+struct Sketch {
   Graph graph;
-  const auto value = [&](const std::string& name, Shape shape) {
+  ValueId x = value("x", {kBatch, 3});
+  Sketch() { graph.inputs = {x}; }
+
+  ValueId value(const std::string& name, Shape shape) {
     graph.values.push_back({name, std::move(shape), DType::kFloat64});
     return static_cast<ValueId>(graph.values.size()) - 1;
-  };
-  const ValueId x = value("x", {kBatch, 3});
-  graph.inputs = {x};
-  const auto module =
-      [&](const std::string& name) {  // counts its calls; the count is read by a call that gives nothing
-        Weight count;
-        count.name = name + ".count";
-        count.trained = false;
-        count.dtype = DType::kFloat64;
-        count.value = value(count.name, {});
-        graph.weights.push_back(count);
-        const ValueId counted = value(name + ".counted", {}), half = value(name + ".half", {}),
-                      y = value(name + ".y", {});
-        graph.nodes.push_back({"aten::add_.Tensor", {count.value, 1.0}, {counted}, name, "", false, {"self", "other"}});
-        graph.nodes.push_back({"aten::mul.Tensor", {counted, 0.5}, {half}, name, "", false, {"self", "other"}});
-        graph.nodes.push_back({"aten::mean", {x}, {y}, name, "", false, {"self"}});
-        return y;
-      };
-  const ValueId a = module("a"), b = module("b");
-  graph.outputs = {a, b};
-  for (const ValueId loss : {a, b}) {
-    graph.objective = Objective{loss};
-    const Graph own = with_statistics_of_objective(with_complete_arguments(graph));
-    std::string counted;
-    for (const Node& node : own.nodes) {
-      if (node.op == "aten::add_.Tensor") counted += node.path;
-    }
-    CHECK(counted == (loss == a ? "a" : "b"));
-    CHECK_NOTHROW(verify(own));
   }
+  ValueId buffer(const std::string& name) {
+    Weight weight;
+    weight.name = name;
+    weight.trained = false;
+    weight.dtype = DType::kFloat64;
+    weight.value = value(name, {});
+    graph.weights.push_back(weight);
+    return weight.value;
+  }
+  ValueId call(const std::string& path, const std::string& op, ValueId self, Arg other) {
+    const ValueId made = value(path + "." + std::to_string(graph.nodes.size()), {});
+    graph.nodes.push_back({op, {self, std::move(other)}, {made}, path, "", false, {"self", "other"}});
+    return made;
+  }
+  ValueId count(const std::string& path, ValueId counter) { return call(path, "aten::add_.Tensor", counter, 1.0); }
+  ValueId mean(const std::string& path) {
+    const ValueId made = value(path + ".mean", {});
+    graph.nodes.push_back({"aten::mean", {x}, {made}, path, "", false, {"self"}});
+    return made;
+  }
+  // The graph of the phase with that loss.
+  [[nodiscard]] Graph of(ValueId loss) {
+    graph.outputs = {loss};
+    graph.objective = Objective{loss};
+    Graph own = with_statistics_of_objective(with_complete_arguments(graph));
+    CHECK_NOTHROW(verify(own));
+    return own;
+  }
+};
+
+std::string counting_modules(const Graph& graph) {
+  std::string paths;
+  for (const Node& node : graph.nodes) {
+    if (node.op == "aten::add_.Tensor") paths += "[" + node.path + "]";
+  }
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("a buffer is counted in by the phases whose loss depends on its module") {
+  Sketch sketch;
+  const auto module = [&](const std::string& name) {  // the count is read by a call that gives nothing
+    (void)sketch.call(name, "aten::mul.Tensor", sketch.count(name, sketch.buffer(name + ".count")), 0.5);
+    return sketch.mean(name);
+  };
+  const ValueId a = module("a"), b = module("b");
+  CHECK(counting_modules(sketch.of(a)) == "[a]");
+  CHECK(counting_modules(sketch.of(b)) == "[b]");
+}
+
+TEST_CASE("calls keep the positions that key their randomness, whatever a phase leaves out") {
+  Sketch sketch;
+  (void)sketch.count("a", sketch.buffer("a.count"));
+  (void)sketch.mean("a");
+  const ValueId b = sketch.mean("b");
+  const SpecializedGraph alone = specialized(sketch.of(b), Purpose::kTraining);
+  REQUIRE(alone.graph.nodes.size() == 1);
+  CHECK(alone.index == std::vector<int>{2});
+}
+
+TEST_CASE("modules around a needed call count, and so do calls behind those that read the count") {
+  Sketch sketch;
+  const ValueId around = sketch.buffer("net.count"), late = sketch.buffer("late"), other = sketch.buffer("other.count");
+  const ValueId loss = sketch.call("net.layer", "aten::add.Tensor", sketch.mean("net.layer"), late);
+  (void)sketch.count("net", around);
+  (void)sketch.count("elsewhere", late);
+  (void)sketch.count("other", other);
+  CHECK(counting_modules(sketch.of(loss)) == "[net][elsewhere]");
 }
 
 TEST_CASE("a group of a phase has to have some of the phase's parameters") {
