@@ -8,7 +8,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/text.hpp"
+#include "fusion/data/range.hpp"
 #include "fusion/features.hpp"
 #include "fusion/gpu.hpp"
 
@@ -62,9 +65,23 @@ StudyData::LoadedData& StudyData::load(const TaskSpec& spec, const std::vector<f
   LoadedData data;
   DataFacts facts = facts_of(spec.data, types, setup_.config().folder);
   data.host = fusion::load_data(spec.data, targets, setup_.config().seed, setup_.options().data_root, inputs);
+  fusion::check_range(data.host, inputs, spec.recipe.dtype,
+                      spec.data.where.empty() ? "data" : spec.data.where + ": data");
   facts.fingerprint = data.host.fingerprint;
+  check_unchanged(facts);
   facts_.push_back(std::move(facts));
   return data_.emplace(key, std::move(data)).first->second;
+}
+
+// Files that were written between two arrays are read anew: they must have the numbers that trials were trained with.
+void StudyData::check_unchanged(const DataFacts& now) const {
+  for (const DataFacts& before : facts_) {
+    if (before.file != now.file || before.reading != now.reading || before.fingerprint == now.fingerprint) continue;
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: data: found other numbers in {} or the validation or test data (fingerprint {}) than "
+                            "this run began with ({}); with those it goes on",
+                            setup_.config().file.string(), printable(now.file), now.fingerprint, before.fingerprint));
+  }
 }
 
 const TaskData& StudyData::on_device(const PreparedTask& task) {

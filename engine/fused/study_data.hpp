@@ -22,7 +22,7 @@ class StudyData {
   StudyData(const TrainerSetup& setup, FrozenLayers& frozen);
 
   /// The data of a source on the host, loaded when they are first asked for; `inputs`: PreparedTask::input_types.
-  /// Throws as fusion::load_data.
+  /// Throws as fusion::load_data, and Error{kConfig} if a file has other numbers than when it was read first.
   [[nodiscard]] const fusion::Splits& splits(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   [[nodiscard]] const fusion::Splits& splits(const PreparedTask& task) { return splits(task.spec, task.input_types); }
   /// The task's data on the device, as FrozenLayers::trained_graph() takes them; moved there if they are not there yet.
@@ -39,6 +39,7 @@ class StudyData {
     std::optional<TaskData> device;
   };
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
+  void check_unchanged(const DataFacts& now) const;
   /// The task's data as the model takes them, moved there if they are not there yet.
   [[nodiscard]] const TaskData& on_device(const PreparedTask& task);
 

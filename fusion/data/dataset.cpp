@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <span>
 
 #include "base/text.hpp"
@@ -74,23 +72,6 @@ std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, c
   Dataset data = load_file(path, source, uses, files).data;
   check_alike(train, data, path, place);
   return data;
-}
-
-// Numbers that are finite in the file but not as the float32 that the model takes would make every loss NaN.
-void check_range(const Dataset& data, const std::vector<DType>& inputs, const std::string& place) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
-  for (std::size_t i = 0; i < std::min(data.inputs.size(), inputs.size()); ++i) {
-    const Field& field = data.inputs[i];
-    if (inputs[i] != DType::kFloat32 || field.dtype() != DType::kFloat64) continue;
-    for_each_block(field, data.size, [&]<typename T>(std::span<const T> numbers) {
-      for (const T number : numbers) {
-        if (std::abs(static_cast<double>(number)) <= kLargest) continue;
-        fail_at(place,
-                fmt::format("{}: found {}, wanted numbers that float32 holds; scale them, or train.dtype: float64",
-                            printable(field.name), shortest(static_cast<double>(number))));
-      }
-    });
-  }
 }
 
 // One number per sample, which says with which others it stays together.
@@ -177,7 +158,6 @@ Splits load_data(const DataSource& source, const TargetForm& targets, std::uint6
   for (const auto* part : {&validation, &test}) {
     if (*part) sets.push_back(&**part);
   }
-  for (const Dataset* set : sets) check_range(*set, inputs, place);
   const bool folds = source.folds.count > 1;
   const std::vector<std::int64_t> groups =
       folds ? load_groups(data, source, files, place) : std::vector<std::int64_t>();

@@ -176,7 +176,7 @@ std::unique_ptr<ExportedModel::Impl> ExportedModel::Impl::from(const pt2::Archiv
   impl->translation = pt2::translate(program, signature, parameters, batch);
   verify_at(impl->translation.graph, archive.name());
   impl->inputs = batch.inputs;
-  impl->warnings = pt2::warnings_of(impl->translation.graph);
+  impl->warnings = pt2::warnings_of(impl->translation);
   impl->parameters = std::move(parameters);
   return impl;
 }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+
+#include "fusion/pt2/stack_trace.hpp"
 
 namespace hfta::fusion::pt2 {
 namespace {
@@ -43,36 +46,6 @@ std::vector<ModuleEntry> modules_from(const std::string& stack) {
     modules.push_back({parts[1].substr(0, parts[1].find('@')), parts[2]});
   }
   return modules;
-}
-
-enum class Code { kUser, kLayer, kMachinery };
-
-Code kind_of(const std::string& file) {
-  if (file.find("/torch/nn/") != std::string::npos) return Code::kLayer;
-  const bool machinery = ("/" + file).find("/torch/") != std::string::npos || file.starts_with('<');
-  return machinery ? Code::kMachinery : Code::kUser;
-}
-
-// The innermost frame of the user's own code, or at least of a layer, of `File "/home/me/model.py", line 12, in
-// forward` lines.
-std::string where_from(const std::string& trace) {
-  static constexpr std::string_view kFile = "File \"";
-  static constexpr std::string_view kLine = "\", line ";
-  std::string place;
-  bool users = false;
-  for (const std::string& line : split(trace, '\n')) {
-    const std::size_t file = line.find(kFile);
-    const std::size_t number = line.find(kLine);
-    if (file == std::string::npos || number == std::string::npos || number < file + kFile.size()) continue;
-    const std::string path = line.substr(file + kFile.size(), number - file - kFile.size());
-    const std::size_t digits = number + kLine.size();
-    const std::size_t end = std::min(line.find_first_not_of("0123456789", digits), line.size());
-    const Code code = kind_of(path);
-    if (code == Code::kMachinery || (code == Code::kLayer && users)) continue;
-    users = code == Code::kUser;
-    place = fmt::format("{}:{}", path.substr(path.rfind('/') + 1), line.substr(digits, end - digits));
-  }
-  return place;
 }
 
 }  // namespace
@@ -137,7 +110,13 @@ NodeRecord node_from(const Reader& json, const std::string& file) {
   if (json.has("metadata")) {
     const Reader metadata = json["metadata"];
     if (metadata.has("nn_module_stack")) node.modules = modules_from(metadata["nn_module_stack"].text());
-    if (metadata.has("stack_trace")) node.where = where_from(metadata["stack_trace"].text());
+    if (metadata.has("stack_trace")) {
+      const std::string& trace = metadata["stack_trace"].text();
+      node.where = where_from(trace);
+      const auto own = std::count_if(node.modules.begin(), node.modules.end(),
+                                     [](const ModuleEntry& module) { return !module.type.starts_with("torch.nn."); });
+      if (!node.modules.empty()) node.function = function_from(trace, static_cast<std::size_t>(own));
+    }
   }
   node.path = node.modules.empty() || node.modules.back().path.empty() ? "(model)" : node.modules.back().path;
   node.place = fmt::format("{}: {}{}{} ({})", file, node.where, node.where.empty() ? "" : ": ", node.path, node.target);

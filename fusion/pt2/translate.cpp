@@ -142,6 +142,9 @@ class Translator {
     for (const Reader& json : scope.graph["nodes"].list()) {
       const NodeRecord record = node_from(json, program_.place());
       for (const ModuleEntry& module : record.modules) out_.classes.try_emplace(module.path, module.type);
+      if (!record.function.empty() && std::count(out_.functions.begin(), out_.functions.end(), record.function) == 0) {
+        out_.functions.push_back(record.function);
+      }
       add_node(record, json.at(record.place), scope);
     }
   }
@@ -168,6 +171,8 @@ class Translator {
         out = std::move(arg);
         continue;
       }
+      // Of an embedding: gradients are dense here, with the same values.
+      if (name == "sparse" && std::holds_alternative<bool>(arg)) arg = false;
       node.args.push_back(std::move(arg));
       if (number_op.empty()) node.names.push_back(name);
     }

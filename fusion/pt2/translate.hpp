@@ -15,6 +15,7 @@ struct Translation {
   std::vector<ExportedTensor> outputs;
   std::vector<ValueId> output_values;          ///< The values of `outputs`.
   std::map<std::string, std::string> classes;  ///< Classes of modules by path: "torch.nn.modules.linear.Linear".
+  std::vector<std::string> functions;          ///< Distinct NodeRecord::function, in their order.
 };
 
 /// Throws Error{kConfig}: ops that a Graph has no word for, control flow, sizes that depend on data; each with the line

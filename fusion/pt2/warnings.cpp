@@ -44,7 +44,8 @@ struct Modes {
 
 }  // namespace
 
-std::vector<std::string> warnings_of(const Graph& graph) {
+std::vector<std::string> warnings_of(const Translation& model) {
+  const Graph& graph = model.graph;
   std::vector<std::string> warnings;
   Modes modes;
   std::map<std::string, std::vector<std::string>> random;
@@ -66,6 +67,14 @@ std::vector<std::string> warnings_of(const Graph& graph) {
     warnings.push_back(printable(fmt::format(
         "{}{}: {} draws at random in training; evaluation takes its mean, unless model.evaluation names a graph",
         places[0], count, op)));
+  }
+  if (!model.functions.empty()) {
+    const std::size_t more = model.functions.size() - 1;
+    warnings.push_back(printable(fmt::format(
+        "{}{}: a torch.autograd.Function, it seems: the file has its forward, and not its backward, so that "
+        "gradients are those of the forward's ops. With detach() the file says both: docs/models.md, 'A "
+        "backward of your own'",
+        model.functions[0], more == 0 ? "" : fmt::format(" and {} more", more))));
   }
   return warnings;
 }

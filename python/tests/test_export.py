@@ -215,5 +215,85 @@ class Differences(Case):
         self.assertEqual(list(self.folder.iterdir()), [])
 
 
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x > 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad / (1 + ctx.saved_tensors[0].abs()) ** 2
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return -grad
+
+
+class Square(torch.autograd.Function):
+    """Its backward is that of its forward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * ctx.saved_tensors[0] * grad
+
+
+def doubled(x):
+    if x.requires_grad:
+        x.register_hook(lambda grad: 2 * grad)
+    return x
+
+
+class Between(nn.Module):
+    """Two layers with something between them, whose weights are tied."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.a = nn.Linear(3, 3)
+        self.b = nn.Linear(3, 3)
+        self.b.weight = self.a.weight
+        self.drop = nn.Dropout(0.3)
+        self.norm = nn.BatchNorm1d(3)
+        self.between = between
+
+    def forward(self, x):
+        return self.b(self.norm(self.drop(self.between(self.a(x)))))
+
+
+class OwnBackwards(Case):
+    def test_a_backward_that_an_export_loses_is_refused(self):
+        for label, between in [("surrogate", Spike.apply), ("reversal", Reversed.apply), ("hook", doubled)]:
+            with self.subTest(label), self.assertRaisesRegex(ht.ExportError, "other gradients than the module, of a.weight.*detach"):
+                ht.export(Between(between), torch.randn(8, 3), self.folder / "m.pt2")
+        module = Between(torch.tanh)
+        module.norm.register_full_backward_hook(lambda part, ins, outs: tuple(grad * 3 for grad in ins))
+        with self.assertRaisesRegex(ht.ExportError, "other gradients"):
+            ht.export(module, torch.randn(8, 3), self.folder / "m.pt2")
+        module = Between(torch.tanh)
+        module.a.bias.register_hook(lambda grad: 0 * grad)
+        with self.assertRaisesRegex(ht.ExportError, "found a hook on the gradient of a.bias"):
+            ht.export(module, torch.randn(8, 3), self.folder / "m.pt2")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_the_same_by_detach_and_a_backward_that_is_the_right_one(self):
+        for label, between in [("straight-through", lambda x: x + ((x > 0).to(x.dtype) - x).detach()),
+                               ("reversal", lambda x: 2 * x.detach() - x), ("square", Square.apply)]:
+            with self.subTest(label):
+                ht.export(Between(between), torch.randn(8, 3), self.folder / "m.pt2")
+        words = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Flatten(), nn.Linear(20, 2))
+        ht.export(words, ids(), self.folder / "words.pt2")
+
+
 if __name__ == "__main__":
     unittest.main()

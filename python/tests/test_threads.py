@@ -8,6 +8,11 @@ ENDED = """
 import threading
 def run(seed):
     print(tune(".", epochs=1, trials=1, seed=seed).trials[0].state, flush=True)
+def refused():
+    try:
+        tune(".", data=(points()[0], points()[1][:3]))
+    except ht.ConfigError:
+        pass
 def in_a_thread(seed):
     thread = threading.Thread(target=run, args=(seed,))
     thread.start()
@@ -18,10 +23,11 @@ def in_a_thread(seed):
 AT_ONCE = """
 import threading
 errors = []
+nets = [net(seed) for seed in range(6)]  # torch's random numbers are the process's: a thread that draws would get others'
 def run(seed):
     try:
-        tune(".", net(seed), epochs=1, trials=1, seed=seed, name=f"s{seed}")
-        ht.export(net(seed), points()[0][:4], f"{seed}.pt2")
+        tune(".", nets[seed], epochs=1, trials=1, seed=seed, name=f"s{seed}")
+        ht.export(nets[seed], points()[0][:4], f"{seed}.pt2")
     except BaseException as error:
         errors.append(error)
 for round in range(2):
@@ -44,7 +50,8 @@ class Threads(Case):
     def test_a_thread_that_has_ended(self):
         for label, calls in [("then the main thread", "in_a_thread(1); run(2)"),
                              ("then another thread", "in_a_thread(1); in_a_thread(2)"),
-                             ("after the main thread", "run(1); in_a_thread(2); run(3)")]:
+                             ("after the main thread", "run(1); in_a_thread(2); run(3)"),
+                             ("after a refusal in the main thread", "refused(); in_a_thread(1); in_a_thread(2)")]:
             with self.subTest(label):
                 self.assertEqual(set(self.finished(ENDED.replace("{calls}", calls))), {"COMPLETE"})
 

@@ -1,11 +1,12 @@
 """Checks of exports: that what was written computes what the module computes, and that the program can train it."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import pathlib
 import tempfile
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -77,10 +78,7 @@ def _compare(programs: "Programs", file: pathlib.Path, in_mode: Callable[[], Any
     if programs.batch is None and sizes[0] > 2:
         examples.append(resized(inputs, sizes[0], sizes[0] - 1))
     for args, kwargs in examples:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's own, about how it reads its archives
-            read = torch.export.load(file).module()  # anew each time: a training graph changes its buffers
-        found = _outputs(read, args, kwargs, seed=0)
+        found = _outputs(_read(file), args, kwargs, seed=0)
         wanted = _outputs(copy.deepcopy(in_mode()), args, kwargs, seed=0)
         if _agree(found, wanted):
             continue
@@ -90,6 +88,60 @@ def _compare(programs: "Programs", file: pathlib.Path, in_mode: Callable[[], Any
             return
         raise ExportError(f"the exported graph ({mode}) gives other outputs than the module: "
                           f"found {_words(found)}, wanted {_words(wanted)}")
+    if mode == "training":
+        _compare_gradients(_read(file), in_mode(), *inputs)
+
+
+def _read(file: pathlib.Path) -> torch.nn.Module:
+    """The file's graph, anew each time: a training graph changes its buffers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, about how it reads its archives
+        return torch.export.load(file).module()
+
+
+def _compare_gradients(read: torch.nn.Module, module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any) -> None:
+    """torch.export traces the forward alone: what a module does to its gradients by itself would be lost in silence."""
+    wanted = _gradients(copy.deepcopy(module), args, kwargs)
+    found = _gradients(read, args, kwargs)
+    if wanted is None or found is None:
+        return
+    tied: Dict[int, List[str]] = {}  # which of a weight's names the graph uses is torch's choice
+    for name, weight in module.named_parameters(remove_duplicate=False):
+        tied.setdefault(id(weight), []).append(name)
+    largest = max((float(grad.abs().max()) for grad in wanted.values() if grad.numel()), default=0.0)
+    other = []
+    for names in tied.values():
+        if names[0] not in wanted:
+            continue
+        grad = wanted[names[0]]
+        now = sum((found[name] for name in names if name in found), torch.zeros_like(grad))
+        beyond = (now - grad).abs().nan_to_num() > 1e-2 * grad.abs().nan_to_num() + 1e-3 * largest
+        if bool(beyond.any()) or not torch.equal(now.isnan(), grad.isnan()):
+            other.append(names[0])
+    if other:
+        more = f" and {len(other) - 3} more" if len(other) > 3 else ""
+        raise ExportError(f"the exported graph gives other gradients than the module, of {', '.join(other[:3])}{more}: "
+                          "torch.export keeps neither the backward of a torch.autograd.Function nor hooks on gradients. With "
+                          "detach() both say the same: docs/models.md, 'A backward of your own'")
+
+
+def _gradients(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any) -> Optional[Dict[str, torch.Tensor]]:
+    """The gradients of the outputs' sum, each element weighed by a random number. None where it has none: what cannot be
+    trained the program says itself."""
+    draws = torch.Generator().manual_seed(1)
+    parameters = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+    terms = []
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), contextlib.suppress(RuntimeError):
+        torch.manual_seed(0)
+        for output in _tensors_in(module(*args, **kwargs)):
+            weights = torch.randn(output.shape, generator=draws, dtype=torch.float64).to(output.dtype)
+            if output.requires_grad:
+                terms.append((output * weights).sum().real)
+        if terms and parameters:
+            grads = torch.autograd.grad(sum(terms), list(parameters.values()), allow_unused=True)
+            return {name: torch.zeros_like(weight) if grad is None else grad.to_dense()
+                    for (name, weight), grad in zip(parameters.items(), grads)}
+    return None
 
 
 def _outputs(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any, seed: int) -> List[torch.Tensor]:

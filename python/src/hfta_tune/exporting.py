@@ -103,6 +103,9 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
 def _own_copy(module: nn.Module, dtype: Optional[torch.dtype]) -> nn.Module:
     if not isinstance(module, nn.Module):
         raise ExportError(f"module: found {type(module).__name__}, wanted a torch.nn.Module")
+    hooked = [name for name, weight in module.named_parameters() if weight._backward_hooks]
+    if hooked:  # a copy would lose them as well
+        raise ExportError(f"{_name(module)}: found a hook on the gradient of {hooked[0]}, wanted none: an export has no hooks")
     try:
         own = copy.deepcopy(module).cpu()
     except Exception as error:

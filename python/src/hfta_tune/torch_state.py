@@ -31,17 +31,23 @@ def _make_device_guard() -> None:
     global _guard_made
     if _guard_made:
         return
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is threading.main_thread():
+        _enter()
+    else:
         made = threading.Event()
         threading.Thread(target=_enter_and_stay, args=(made,), name="hfta-tune-device-guard", daemon=True).start()
         made.wait()
     _guard_made = True
 
 
+def _enter() -> None:
+    with FakeTensorMode():
+        torch.empty(0)
+
+
 def _enter_and_stay(made: threading.Event) -> None:
     try:
-        with FakeTensorMode():
-            torch.empty(0)
+        _enter()
     finally:
         made.set()
     threading.Event().wait()

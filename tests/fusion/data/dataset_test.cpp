@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "fusion/data/array_file.hpp"
+#include "fusion/data/range.hpp"
 #include "fusion/data/split.hpp"
 #include "npy_text.hpp"
 #include "temporary_folder.hpp"
@@ -70,11 +71,23 @@ TEST_CASE("digits are images in 0..1 with ten classes", "[dataset]") {
 
 TEST_CASE("numbers that float32 does not hold are refused where the model takes it", "[dataset]") {
   const TemporaryFolder folder;
-  const DataSource source = table(folder.write("t.csv", "a,b,y\n1,1e-400,0\n2,-1e39,1\n"));
-  const auto load = [&](DType dtype) { return load_data(source, kNumberTargets, 1, kData, {dtype}).train; };
-  CHECK(values<double>(load(DType::kFloat64).inputs[0].data) == std::vector<double>{1, 0, 2, -1e39});
-  CHECK_THROWS_WITH(load(DType::kFloat32),
-                    Catch::Contains("x: found -1e+39, wanted numbers that float32 holds; scale them, or train.dtype"));
+  const auto check = [&](const char* rows, const std::vector<DType>& inputs, DType dtype) {
+    const DataSource source = table(folder.write("t.csv", std::string("a,b,y\n") + rows));
+    const Splits splits = load_data(source, kNumberTargets, 1, kData, inputs);
+    check_range(splits, inputs, dtype, "d.yaml:3: data");
+    return values<double>(splits.train.inputs[0].data);
+  };
+  const auto refuses = [](const char* name) {
+    return Catch::Equals(std::string("d.yaml:3: data: ") + name +
+                         ": found -1e+39, wanted numbers that float32 holds; scale them, or train.dtype: float64");
+  };
+  const char *in_x = "1,1e-400,0\n2,-1e39,1\n", *in_y = "1,2,0\n3,4,-1e39\n";
+  CHECK(check(in_x, {DType::kFloat64}, DType::kFloat32) == std::vector<double>{1, 0, 2, -1e39});
+  CHECK_NOTHROW(check(in_x, {}, DType::kFloat64));
+  CHECK_THROWS_WITH(check(in_x, {DType::kFloat32}, DType::kFloat64), refuses("x"));
+  CHECK_THROWS_WITH(check(in_x, {}, DType::kFloat32), refuses("x"));  // a model of layers has no types of its own
+  CHECK_NOTHROW(check(in_y, {}, DType::kFloat64));
+  CHECK_THROWS_WITH(check(in_y, {}, DType::kFloat32), refuses("y"));
 }
 
 TEST_CASE("the diabetes table is scaled as scikit-learn scales it", "[dataset]") {

@@ -2,12 +2,43 @@
 
 #include "fusion/graph/names.hpp"
 #include "fusion/pt2/ops.hpp"
+#include "fusion/pt2/stack_trace.hpp"
 #include "fusion/pt2/symbols.hpp"
 
 namespace hfta::fusion::test {
 namespace {
 
 using pt2::SymInt;
+
+TEST_CASE("stack traces tell the user's line, and a function with a backward of its own", "[pt2]") {
+  const std::string net = "File \"/home/me/net.py\", line 24, in forward\n    ";
+  const std::string layer =
+      "\n  File \"/usr/lib/torch/nn/modules/linear.py\", line 9, in forward\n    return F.linear(x, w)";
+  const std::string own = "\n  File \"/home/me/spike.py\", line 7, in forward\n    return (x > 0).float()";
+  const std::string machine =
+      "\n  File \"/usr/lib/torch/utils/checkpoint.py\", line 5, in forward\n    outputs = run(x)";
+  struct Case {
+    std::string trace;
+    std::size_t modules;
+    const char *where, *function;
+  };
+  for (const Case& c : std::vector<Case>{
+           {net + "y = Spike.apply(self.a(x))" + own, 1, "spike.py:7", "net.py:24: Spike.apply"},
+           {net + "y = 2 * f.Spike.apply(x)" + own, 1, "spike.py:7", "net.py:24: f.Spike.apply"},
+           {net + "y = self.spike(x)" + own, 1, "spike.py:7", "net.py:24"},
+           {net + "y = Spike.apply(self.a(x))" + layer, 1, "net.py:24", ""},
+           {net + "y = nn.ReLU()(x)" + layer, 1, "net.py:24", ""},
+           {net + "y = self.part(x)" + own, 2, "spike.py:7", ""},
+           {net + "y = super().forward(x)" + own, 1, "spike.py:7", ""},
+           {net + "y = CheckpointFunction.apply(run, x)" + machine, 1, "net.py:24", ""},
+           {"File \"/home/me/net.py\", line 24, in step\n    y = Spike.apply(x)" + own, 1, "spike.py:7", ""},
+           {"File \"net.py\", line 3", 1, "net.py:3", ""},
+           {"", 1, "", ""}}) {
+    CAPTURE(c.trace, c.modules);
+    CHECK(pt2::where_from(c.trace) == c.where);
+    CHECK(pt2::function_from(c.trace, c.modules) == c.function);
+  }
+}
 
 TEST_CASE("sizes are numbers, multiples of the batch, or what they were at export", "[pt2]") {
   const auto [expression, wanted] = GENERATE(table<std::string, std::int64_t>({
