@@ -167,9 +167,12 @@ Completion complete(const Space& space, const Params& fixed, std::uint64_t seed,
   const Params given = admitted(space, fixed, problem);
   Completion completion{drawn(space, given, seed, number, 0), problem};
   const auto fits = [&](const Params& params) { return has_all(params, given) && !broken(constraints, params); };
+  std::optional<Params> whole;  // a draw with all that is given, which constraints alone exclude
   for (std::uint64_t attempt = 1; attempt < kMostAttempts && !fits(completion.params); ++attempt) {
+    if (has_all(completion.params, given)) whole = completion.params;
     completion.params = drawn(space, given, seed, number, attempt);
   }
+  if (whole && !has_all(completion.params, given)) completion.params = std::move(*whole);
   if (!problem.empty()) {
     completion.params = valid_ones(completion.params, fixed, given);
     return completion;

@@ -189,7 +189,7 @@ std::vector<MethodField> tpe_fields() {
   return {{"startup_trials", [](MethodOptions& all) -> int& { return all.tpe.startup_trials; }, 1, 1'000'000, nullptr,
            "Sobol points until so many trials have ended, and half as many were not PRUNED."},
           {"candidates", [](MethodOptions& all) -> int& { return all.tpe.candidates; }, 1, 100'000, nullptr,
-           "How many configurations are weighed for each draw."}};
+           "How many configurations are weighed for each draw, and as many again with the best one's categories."}};
 }
 
 std::vector<MethodField> gp_fields() {

@@ -63,26 +63,47 @@ class Tpe final : public Sampler {
     std::vector<Points> good, others, valued, failed;
   };
 
+  // The likeliest of some candidates, and of as many more that have its categories: of more candidates that may have
+  // any, a category that did well early is hardly ever left.
   [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending,
                             const Params& given) const {
     const Split split = split_of(history, pending);
     const Parzen good(axes_, split.good), others(axes_, split.others);
-    const Parzen::Condition condition = good.under(given_points(space_, axes_, given));
     const std::optional<Avoidance> avoidance = avoidance_of(split);
+    const auto gain = [&](const Points& points) {
+      const double ratio = good.log_density(points) - others.log_density(points);
+      if (!avoidance) return ratio;
+      return log_relative(ratio, share_of_good(split)) + kCaution * avoidance->at(points);
+    };
     CountedRandom random(seed_, Stream::kTpe, static_cast<std::uint64_t>(number));
-    std::optional<Params> best;
+    std::optional<Points> best;
     double highest = -std::numeric_limits<double>::infinity();
-    for (int i = 0; i < options_.candidates; ++i) {
-      const Points points = good.sample(random, condition);
-      Params params = params_at(points);
-      if (tried_.contains(params)) continue;
-      double gain = good.log_density(points) - others.log_density(points);
-      if (avoidance) gain = log_relative(gain, share_of_good(split)) + kCaution * avoidance->at(points);
-      if (best && !(gain > highest)) continue;
-      highest = gain;
-      best = std::move(params);
+    const auto weigh = [&](const GivenPoints& fixed) {
+      const Parzen::Condition condition = good.under(fixed);
+      for (int i = 0; i < options_.candidates; ++i) {
+        Points points = good.sample(random, condition);
+        if (tried_.contains(params_at(points))) continue;
+        const double value = gain(points);
+        if (best && !(value > highest)) continue;
+        highest = value;
+        best = std::move(points);
+      }
+    };
+    const GivenPoints fixed = given_points(space_, axes_, given);
+    weigh(fixed);
+    if (!best) return untried(*startup_, number, tried_, given);
+    weigh(with_categories(fixed, *best));
+    return params_at(*best);
+  }
+
+  // The given points, and the others' categories.
+  [[nodiscard]] GivenPoints with_categories(GivenPoints given, const Points& points) const {
+    std::vector<bool> is_given(axes_.size());
+    for (const auto& [axis, point] : given) is_given[axis] = true;
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      if (!axes_[i].scale() && !is_given[i]) given.emplace_back(i, points[i]);
     }
-    return best ? std::move(*best) : untried(*startup_, number, tried_, given);
+    return given;
   }
 
   // Failing is treated as a constraint, not as a bad value: the relative ratio of two densities, of trials that ended

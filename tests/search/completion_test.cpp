@@ -105,6 +105,10 @@ TEST_CASE("what is enqueued is completed within conditions and constraints") {
         "enqueued with momentum, which does not apply beside its other parameters");
   CHECK(complete(space, {{"optimizer", word("sgd")}, {"momentum", 0.5}, {"wd", 0.9}}, 1, 0, constraints).problem ==
         "enqueued against the constraint 'wd < momentum / 10'");
+  for (int number = 0; number < 20; ++number) {  // where nothing fits, the constraint is the reason, and no condition
+    CHECK(complete(space, {{"momentum", 0.5}, {"wd", 0.9}}, 1, number, constraints).problem ==
+          "enqueued against the constraint 'wd < momentum / 10'");
+  }
   const Completion wrong = complete(space, {{"optimizer", word("sgd")}, {"momentum", 7.0}}, 1, 0);
   CHECK(wrong.params.size() == 2);  // the valid ones
   CHECK_FALSE(wrong.problem.empty());
