@@ -9,6 +9,8 @@
 namespace hfta::trials {
 namespace {
 
+constexpr double kLargest = std::numeric_limits<double>::max();
+
 using Points = std::vector<Point>;
 
 // The hypervolume for two objectives: points sorted by the first one form stairs, which are added up step by step.
@@ -59,8 +61,7 @@ double volume(Points points, const Point& reference) {
 
 std::optional<Point> point_of(std::vector<double> values, const Objectives& objectives) {
   if (values.size() != objectives.size()) return std::nullopt;
-  if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
-    return std::nullopt;
+  if (std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); })) return std::nullopt;
   for (std::size_t i = 0; i < objectives.size(); ++i) {
     if (objectives[i].goal == Goal::kMaximize) values[i] = -values[i];
   }
@@ -107,7 +108,9 @@ std::vector<double> crowding_distances(const std::vector<Point>& front) {
   if (front.empty()) return distances;
   std::vector<std::size_t> order(front.size());
   for (std::size_t objective = 0; objective < front.front().size(); ++objective) {
-    const auto half = [&](std::size_t i) { return front[order[i]][objective] / 2; };  // so that no difference overflows
+    const auto half = [&](std::size_t i) {  // so that no difference overflows
+      return std::clamp(front[order[i]][objective], -kLargest, kLargest) / 2;
+    };
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return front[a][objective] < front[b][objective]; });

@@ -14,7 +14,8 @@ namespace hfta::trials {
 
 using Point = std::vector<double>;
 
-/// The values as a point: those to be maximised change their sign. nullopt unless there is a finite one per objective.
+/// The values as a point: those to be maximised change their sign. nullopt unless there is one per objective, and none
+/// is NaN.
 [[nodiscard]] std::optional<Point> point_of(std::vector<double> values, const Objectives& objectives);
 /// The point of a COMPLETE trial; nullopt for any other trial.
 [[nodiscard]] std::optional<Point> point_of(const Trial& trial, const Objectives& objectives);
@@ -29,7 +30,8 @@ using Point = std::vector<double>;
 
 /// The crowding distance of each point of a front (the same paper, section III-B): the sum over the objectives of the
 /// distance between its two neighbours, divided by the front's range; infinite for the ends of any objective. An
-/// objective in which all are equal counts nothing. Points that are equal in an objective are taken in their order.
+/// objective in which all are equal counts nothing, and an infinite value as the largest finite one. Points that are
+/// equal in an objective are taken in their order.
 [[nodiscard]] std::vector<double> crowding_distances(const std::vector<Point>& front);
 
 /// The volume of what at least one of `points` dominates and what itself dominates `reference`; 0 without points.

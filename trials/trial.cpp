@@ -1,5 +1,6 @@
 #include "trials/trial.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -64,6 +65,14 @@ const Trial* best_of(const std::vector<Trial>& trials, Goal goal) {
     }
   }
   return best;
+}
+
+std::string_view why_none_is_best(const std::vector<Trial>& trials) {
+  const auto is_complete = [](const Trial& trial) { return trial.state == State::kComplete; };
+  const auto is_feasible = [&](const Trial& trial) { return is_complete(trial) && trial.feasible; };
+  if (std::none_of(trials.begin(), trials.end(), is_complete)) return "no trial is COMPLETE";
+  if (std::none_of(trials.begin(), trials.end(), is_feasible)) return "no COMPLETE trial meets its constraints";
+  return "no COMPLETE trial has a value";
 }
 
 }  // namespace hfta::trials

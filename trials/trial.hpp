@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -102,5 +103,7 @@ using Objectives = std::vector<Objective>;
 
 /// The trial with the best value_to_rank(), ties to the lower number; nullptr if there is none.
 [[nodiscard]] const Trial* best_of(const std::vector<Trial>& trials, Goal goal);
+/// Why none of the trials is the best one: "no trial is COMPLETE".
+[[nodiscard]] std::string_view why_none_is_best(const std::vector<Trial>& trials);
 
 }  // namespace hfta::trials

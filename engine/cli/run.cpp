@@ -105,7 +105,7 @@ int finish(Store& store, const StudyConfig& config, bool any_complete, OutputMod
   if (!input.ended_by.empty() && std::any_of(input.trials.begin(), input.trials.end(), has_value)) return 0;
   const auto failed =
       std::find_if(input.trials.begin(), input.trials.end(), [](const auto& t) { return !t.reason.empty(); });
-  tell(fmt::format("study '{}' has ended and no trial is COMPLETE{}", config.study,
+  tell(fmt::format("study '{}' has ended and {}{}", config.study, trials::why_none_is_best(input.trials),
                    failed == input.trials.end() ? "" : fmt::format("; trial {}: {}", failed->number, failed->reason)));
   return 1;
 }

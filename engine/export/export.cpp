@@ -48,8 +48,8 @@ const trials::Trial& only_best(const std::vector<trials::Trial>& trials, const S
                                storage::Store& store) {
   const std::vector<const trials::Trial*> best = best_trials(config, store, trials);
   if (best.empty()) {
-    throw Error(ErrorKind::kConfig,
-                fmt::format("study '{}': found no trial that is COMPLETE, wanted one to export", config.study));
+    throw Error(ErrorKind::kConfig, fmt::format("study '{}': found none that is best ({}), wanted one to export",
+                                                config.study, trials::why_none_is_best(trials)));
   }
   if (best.size() == 1) return *best.front();
   std::vector<std::string> numbers;

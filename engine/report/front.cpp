@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -26,13 +27,16 @@ std::vector<double> turned(std::vector<double> values, const trials::Objectives&
   return values;
 }
 
+// The worst finite value of each objective; where there is none, one that no point is better than.
 Point worst_of(const ReportInput& input) {
-  Point worst;
+  constexpr double kBest = -std::numeric_limits<double>::infinity();
+  Point worst(input.objectives.size(), kBest);
   for (const Trial& trial : input.trials) {
     const std::optional<Point> point = trials::point_of(trial, input.objectives);
     if (!point) continue;
-    if (worst.empty()) worst = *point;
-    for (std::size_t i = 0; i < worst.size(); ++i) worst[i] = std::max(worst[i], (*point)[i]);
+    for (std::size_t i = 0; i < worst.size(); ++i) {
+      if (std::isfinite((*point)[i])) worst[i] = std::max(worst[i], (*point)[i]);
+    }
   }
   return worst;
 }
@@ -88,7 +92,7 @@ std::optional<FrontSummary> front_of(const ReportInput& input) {
 std::string front_text(const ReportInput& input) {
   if (input.objectives.size() < 2) return "";
   const std::optional<FrontSummary> front = front_of(input);
-  if (!front) return "Pareto front: none, no trial is COMPLETE\n";
+  if (!front) return fmt::format("Pareto front: none, {}\n", trials::why_none_is_best(input.trials));
   std::vector<std::string> reference;
   for (std::size_t i = 0; i < front->reference.size(); ++i) {
     reference.push_back(fmt::format("{} {}", printable(input.objectives[i].metric), value_text(front->reference[i])));

@@ -116,6 +116,7 @@ std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trial
   std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
     const trials::Trial &a = trials[i], &b = trials[j];
     if (place(a.state) != place(b.state)) return place(a.state) < place(b.state);
+    if (a.feasible != b.feasible) return a.feasible;
     if (objectives.size() == 1) return trials::better(value(a), value(b), objectives.front().goal);
     return is_ahead(places[i], places[j]);
   });

@@ -79,7 +79,7 @@ std::vector<std::string> row_of(const Trial& trial, const trials::Objectives& ob
 std::string best_text(const ReportInput& input) {
   if (input.objectives.size() > 1) return front_text(input);
   const Trial* best = best_of(input);
-  if (best == nullptr) return "best: none, no trial is COMPLETE\n";
+  if (best == nullptr) return fmt::format("best: none, {}\n", trials::why_none_is_best(input.trials));
   std::string text = fmt::format("best: {} {} (trial {}", printable(input.objectives.front().metric),
                                  value_text(*best->value()), best->number);
   if (!best->epochs.empty()) text += fmt::format(", {} epochs", best->epochs.back().epoch);

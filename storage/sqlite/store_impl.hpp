@@ -91,12 +91,13 @@ inline constexpr const char* kSeenKey = "hfta:seen_rounds";
 inline constexpr const char* kEndRoundKey = "hfta:ended_round";
 inline constexpr const char* kCopyKey = "hfta:copy:";  ///< The epoch follows.
 /// SQL: whether trial `t` violates a constraint that a program of Optuna's has evaluated: `constraints` has a list of
-/// numbers, `constraints:<name>` one; above 0, it is violated. What is no number violates nothing.
+/// numbers, `constraints:<name>` one; above 0, it is violated. Python's True is 1, and its Infinity, which is not JSON,
+/// is written as a number that is infinite. What is no number violates nothing.
 inline constexpr const char* kViolates =
-    "EXISTS (SELECT 1 FROM trial_system_attributes a, json_each(CASE WHEN json_valid(a.value_json)"
-    " AND json_type(a.value_json) IN ('array', 'integer', 'real') THEN a.value_json ELSE '[]' END) e"
-    " WHERE a.trial_id = t.trial_id AND substr(a.\"key\", 1, 11) = 'constraints' AND e.type IN ('integer', 'real')"
-    " AND e.value > 0)";
+    "EXISTS (SELECT 1 FROM (SELECT replace(value_json, 'Infinity', '9e999') AS json FROM trial_system_attributes"
+    " WHERE trial_id = t.trial_id AND (\"key\" = 'constraints' OR substr(\"key\", 1, 12) = 'constraints:')) a,"
+    " json_each(CASE WHEN json_valid(a.json) AND json_type(a.json) IN ('array', 'integer', 'real', 'true') THEN a.json"
+    " ELSE '[]' END) e WHERE e.type IN ('integer', 'real', 'true') AND e.value > 0)";
 /// The key of ours among Optuna's study_system_attributes: see progress_to_json().
 inline constexpr const char* kProgressKey = "hfta:progress";
 /// Writes one of Optuna's trial_system_attributes. `value_json`: the JSON text that is stored.

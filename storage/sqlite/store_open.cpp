@@ -79,10 +79,12 @@ fs::path checked(const fs::path& path, SqliteStore::Mode mode) {
 void check_health(Connection& connection) {
   Query query = connection.query("PRAGMA quick_check(1)");
   if (!query.next() || query.view(0) == "ok") return;
+  std::string_view found = query.view(0);
+  found.remove_prefix(found.rfind('\n') + 1);  // behind SQLite's headline
   refuse(connection.path(),
          fmt::format("damaged ({}); keep the file, go back to a copy of it, or salvage its rows with "
-                     "sqlite3 FILE '.recover'",
-                     printable(query.view(0))));
+                     "sqlite3 '{}' '.recover'",
+                     printable(found), printable(connection.path().string())));
 }
 
 /// A file that somebody set to WAL goes back to a rollback journal if nobody else holds it now. If somebody does, it

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -277,7 +278,10 @@ void Builder::read_optunas_epochs(const std::string& metric) {
         " ORDER BY step");
     query.bind(ids_[i]);
     while (query.next()) {
-      trials_[i].epochs.push_back({query.int32(0), {{metric, from_columns(query.real(1), query.view(2))}}});
+      // Steps of other programs may count anything: tokens, say.
+      const auto step =
+          std::clamp<std::int64_t>(query.integer(0), std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
+      trials_[i].epochs.push_back({static_cast<int>(step), {{metric, from_columns(query.real(1), query.view(2))}}});
     }
   }
 }

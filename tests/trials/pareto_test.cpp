@@ -73,7 +73,8 @@ TEST_CASE("a trial is a point in which less is better, if it is COMPLETE with a 
   for (const State state : {State::kRunning, State::kPruned, State::kFail, State::kWaiting}) {
     CHECK_FALSE(point_of(trial(0, state, {0.9, 100}), kUpDown));
   }
-  const std::vector<std::vector<double>> others = {{}, {0.9}, {0.9, 100, 1}, {kNan, 1}, {0.9, kInf}, {-kInf, 1}};
+  CHECK(point_of(trial(0, State::kComplete, {kInf, 100}), kUpDown) == Point{-kInf, 100});
+  const std::vector<std::vector<double>> others = {{}, {0.9}, {0.9, 100, 1}, {kNan, 1}, {0.9, kNan}};
   for (const std::vector<double>& values : others) CHECK_FALSE(point_of(trial(0, State::kComplete, values), kUpDown));
 }
 
@@ -121,6 +122,7 @@ TEST_CASE("crowding distances: hand-made ones") {
       {{{8, 0}, {4, 1}, {0, 4}, {2, 2}}, {kInf, 1.25, kInf, 1.25}},
       {{{0, 7}, {1, 7}, {3, 7}, {4, 7}}, {kInf, 0.75, 0.75, kInf}},  // the second objective tells nothing
       {{{-1.7e308, 1.7e308}, {0, 0}, {1.7e308, -1.7e308}}, {kInf, 2, kInf}},
+      {{{-kInf, 5}, {0, 4}, {1, 0}}, {kInf, 2, kInf}},
   };
   for (const Case& c : cases) CHECK(crowding_distances(c.front) == c.distances);
 }

@@ -135,7 +135,7 @@ TEST_CASE("a study without a COMPLETE trial has nothing to export") {
   store->create(new_record(study.config, {}));
   storage::Checkpoints kept(study.files, study.checkpoints / "finished");
   CHECK_THROWS_WITH(export_trial(study.config, *store, kept, {}, ExportFormat::kWeights),
-                    "study 'digits': found no trial that is COMPLETE, wanted one to export");
+                    "study 'digits': found none that is best (no trial is COMPLETE), wanted one to export");
 }
 
 // The importer's golden archive: tied weights, a frozen bias, an unused parameter, statistics, a constant.

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -65,6 +66,17 @@ TEST_CASE("a study's front, and its hypervolume from the worst values or from a 
   input.trials = {made(0, State::kFail, {}), made(1, State::kRunning, {0.5, 10})};
   CHECK_FALSE(front_of(input));
   CHECK(front_text(input) == "Pareto front: none, no trial is COMPLETE\n");
+  input.trials = {made(0, State::kComplete, {0.5, 10})};
+  input.trials[0].feasible = false;
+  CHECK(front_text(input) == "Pareto front: none, no COMPLETE trial meets its constraints\n");
+  // As in Optuna, an infinite value is better than any other; the reference is finite.
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  input.reference.reset();
+  input.trials = {made(0, State::kComplete, {0.5, 10}), made(1, State::kComplete, {kInf, 20}),
+                  made(2, State::kComplete, {0.75, 30}), made(3, State::kComplete, {0.25, 5})};
+  CHECK(numbers(front_of(input)->trials) == std::vector<int>{0, 1, 3});
+  CHECK(front_of(input)->reference == std::vector<double>{0.25, 30});
+  CHECK(front_of(input)->hypervolume == kInf);
   input.objectives.resize(1);
   CHECK_FALSE(front_of(input));
   CHECK(front_text(input).empty());
@@ -122,11 +134,11 @@ TEST_CASE("a report of one objective has no word of others") {
   CHECK_THAT(report_table(input, 10), Catch::Contains("best: val_accuracy") && !Catch::Contains("front"));
 }
 
-TEST_CASE("what another program left is no point: too few values, too many, an infinite one") {
+TEST_CASE("what another program left is no point: too few values, too many, NaN") {
   ReportInput input = study();
   input.trials[0].values.resize(1);
   input.trials[1].values.push_back(1);
-  input.trials[4].values[1] = -HUGE_VAL;
+  input.trials[4].values[1] = std::nan("");
   CHECK(numbers(front_of(input)->trials) == std::vector<int>{2});
   CHECK(json::accept(report_json(input, {})));
   CHECK_FALSE(report_csv(input, {}).empty());

@@ -54,6 +54,15 @@ TEST_CASE("trials rank by state, then value, then number; what is not a number r
   CHECK(order(all, trials::Goal::kMaximize) == std::vector<int>{2, 6, 4, 9, 3, 1, 7, 5, 8, 0});
 }
 
+TEST_CASE("trials that violate constraints rank behind those of their state") {
+  std::vector<Trial> all = {made(0, State::kComplete, 0.1), made(1, State::kComplete, 0.5),
+                            made(2, State::kPruned, 0.2)};
+  all[0].feasible = false;
+  CHECK(order(all, trials::Goal::kMinimize) == std::vector<int>{1, 0, 2});
+  CHECK_THAT(report_table(study({all[0]}), 1),
+             Catch::Contains("best: none, no COMPLETE trial meets its constraints\n"));
+}
+
 TEST_CASE("running trials rank by their last value, and show it") {
   std::vector<Trial> all = {made(0, State::kRunning, {}, 2), made(1, State::kRunning, {}, 1),
                             made(2, State::kRunning, {}, 0), made(3, State::kPruned, 0.1)};

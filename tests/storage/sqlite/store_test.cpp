@@ -1,7 +1,11 @@
 /// What is written is what is read: studies, trials, epochs, arrays.
+#include <fmt/format.h>
+
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "storage/sqlite/connection.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
@@ -12,6 +16,7 @@
 namespace hfta::storage::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using Mode = SqliteStore::Mode;
 using trials::State;
 
@@ -143,6 +148,55 @@ TEST_CASE("store: Optuna's programs may delete a study; its ids come back withou
   check_refused(file, "no study 's'", [&] { store.commit("s", sample_round(0)); });
   write_sample(store, "s");
   check_equal(store.trials("s"), sample_trials());
+}
+
+TEST_CASE("store: constraints count as Optuna counts them", "[store]") {
+  struct Case {
+    const char *key, *json;
+    bool violated;
+  };
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  write_store(file);
+  for (const Case& c : std::vector<Case>{{"constraints", "[0.5]", true},
+                                         {"constraints", "[-1.0, 0.0]", false},
+                                         {"constraints", "[-1.0, 2]", true},
+                                         {"constraints", "[Infinity]", true},
+                                         {"constraints", "[-Infinity, -1]", false},
+                                         {"constraints", "[true]", true},
+                                         {"constraints", "[false]", false},
+                                         {"constraints", "Infinity", true},
+                                         {"constraints:memory", "1", true},
+                                         {"constraints:memory", "true", true},
+                                         {"constraints:memory", "-0.5", false},
+                                         {"constraints_note", "1", false},
+                                         {"constraints", "\"5\"", false},
+                                         {"constraints", "[", false},
+                                         {"constraints", "{\"a\": 1}", false}}) {
+    CAPTURE(c.key, c.json);
+    const std::string sql = fmt::format(
+        "DELETE FROM trial_system_attributes WHERE trial_id = 1;"
+        " INSERT INTO trial_system_attributes (trial_id, key, value_json) VALUES (1, '{}', '{}')",
+        c.key, c.json);
+    Connection(file, true, false).execute(sql.c_str());
+    SqliteStore store = SqliteStore::open(file, Mode::kReadOnly);
+    CHECK(store.trials("s")[0].feasible == !c.violated);
+  }
+}
+
+TEST_CASE("store: steps of Optuna's programs may count anything", "[store]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  write_store(file);
+  Connection(file, true, false)
+      .execute(
+          "INSERT INTO trials (trial_id, number, study_id, state) VALUES (90, 6, 1, 'COMPLETE');"
+          " INSERT INTO trial_intermediate_values (trial_id, step, intermediate_value, intermediate_value_type)"
+          " VALUES (90, 7, 0.5, 'FINITE'), (90, 3000000000, 0.25, 'FINITE'), (90, -3000000000, 1, 'FINITE')");
+  const std::vector<trials::Trial> trials = SqliteStore::open(file, Mode::kReadOnly).trials("s");
+  REQUIRE(trials.back().epochs.size() == 3);
+  CHECK(trials.back().epochs[1].epoch == 7);
+  CHECK(trials.back().epochs[2].epoch == std::numeric_limits<int>::max());
 }
 
 TEST_CASE("store: where a trial was deleted no other one is taken for it", "[store]") {
