@@ -202,8 +202,13 @@ void check_evaluation(const Graph& training, const Graph& evaluation, const std:
     const auto call = std::find_if(trained.begin(), trained.end(),
                                    [&](const adapters::LayerCall& one) { return one.module == target.module; });
     if (call == trained.end() || !call->weight) continue;
+    const auto calls_in = [&](const std::vector<adapters::LayerCall>& calls) {
+      return std::count_if(calls.begin(), calls.end(), [&](const auto& one) { return one.module == target.module; });
+    };
+    // Readers beside the layer's calls are as many as in training, or stand in the place of such calls.
     const std::vector<const Node*>& readers = now[*call->weight];
-    if (readers.size() <= before[*call->weight].size()) continue;
+    const bool fewer_calls = calls_in(evaluated) < calls_in(trained);
+    if (readers.empty() || (readers.size() <= before[*call->weight].size() && !fewer_calls)) continue;
     throw Error(ErrorKind::kConfig,
                 fmt::format("{}: '{}' is a layer in training, but in evaluation {} reads its weight, without an "
                             "adapter; leave it out of the targets, or let both compute it alike",

@@ -55,7 +55,7 @@ class Cutter {
     return shape(in_.nodes[chain.front()].outputs.front()).back();
   }
   [[nodiscard]] std::int64_t panel(std::int64_t rows, std::int64_t bytes) const {
-    return std::max(kNarrowest, kPanelBytes / rows / bytes / kNarrowest * kNarrowest);
+    return std::max(kNarrowest, kPanelBytes / std::max<std::int64_t>(rows, 1) / bytes / kNarrowest * kNarrowest);
   }
 
   [[nodiscard]] bool is_output(ValueId id) const {
@@ -82,8 +82,7 @@ class Cutter {
     // Sizes are the file's word for it; only those of weights are known to be so.
     if (!is_width_of(argument_if<ValueId>(in_.nodes[i], 1), wide)) return {};
     const std::int64_t rows = elements_of(shape(y), n_) / std::max<std::int64_t>(wide, 1);
-    const std::int64_t width =
-        panel(std::max<std::int64_t>(rows, 1), size_of(in_.values[static_cast<std::size_t>(y)].dtype));
+    const std::int64_t width = panel(rows, size_of(in_.values[static_cast<std::size_t>(y)].dtype));
     if (wide < 2 * width) return {};
     Chain chain = {i};
     ValueId value = y;

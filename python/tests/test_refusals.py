@@ -78,6 +78,8 @@ class Refusals(Case):
              r"targets are inputs, too: data=\{'x': ..., 'y': ...\}"),
             ("an input too few", {"module": Two()}, r"found the inputs \['x'\], wanted those of Two.forward, \['x', 'scale'\]: [^;]*$"),
             ("ragged", {"data": ([[1, 2], [1]], [0, 1])}, "rows of lengths"),
+            ("one target for all", {"data": (list(x), torch.tensor(3))}, "^data: |^y: |^target"),
+            ("a name with NUL", {"name": "a\0b"}, "name: found 'a.x00b', wanted text without NUL"),
         ]:
             with self.subTest(label), self.assertRaisesRegex(ht.ConfigError, words):
                 tune(self.folder, **change)

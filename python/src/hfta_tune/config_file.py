@@ -33,6 +33,8 @@ def check_name(name: Optional[str], config: Mapping[str, Any]) -> None:
         return
     if not isinstance(study, str):
         raise ConfigError(f"name: found {study!r} of type {type(study).__name__}, wanted text")
+    if "\0" in study:
+        raise ConfigError(f"name: found {study!r}, wanted text without NUL")
     if study.startswith("-"):
         raise ConfigError(f"name: found {study!r}, wanted one that does not begin with '-', as options of the program do")
     try:

@@ -122,7 +122,7 @@ def _are_rows(x: Sequence[Any], y: Any, names: Names) -> bool:
     if isinstance(x, tuple):
         return False
     too_many = len(x) > max(len(names.inputs), 1)
-    if not hasattr(y, "__len__"):
+    if not hasattr(y, "__len__") or getattr(y, "ndim", 1) == 0:
         return too_many
     if all(np.shape(part)[:1] == (len(y),) for part in x):
         return too_many and len(x) == len(y)

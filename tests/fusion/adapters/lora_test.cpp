@@ -261,6 +261,16 @@ TEST_CASE("an evaluation that reads an adapted layer's weight in another way is 
       Catch::Contains("'head' is a layer in training, but in evaluation m.py:2: head (aten::mul.Tensor)"));
   graph.evaluation = std::make_shared<const Graph>(words_graph(false, false));
   CHECK_NOTHROW(insert_lora(graph, lora_of({"head"})));
+  Graph penalised = words_graph(false, false);  // training reads the weight in that way, too, beside the layer
+  Node penalty = other.nodes[1];
+  penalty.outputs = {static_cast<ValueId>(penalised.values.size())};
+  penalised.values.push_back({"penalty", {kBatch, 5, 11}, DType::kFloat32});
+  penalised.nodes.push_back(penalty);
+  penalised.evaluation = std::make_shared<const Graph>(penalised);
+  Graph alike = penalised;
+  CHECK_NOTHROW(insert_lora(alike, lora_of({"head"})));
+  penalised.evaluation = std::make_shared<const Graph>(other);
+  CHECK_THROWS_WITH(insert_lora(penalised, lora_of({"head"})), Catch::Contains("'head' is a layer in training"));
   Graph tied = words_graph(true, true);  // both read the table by hand
   tied.evaluation = std::make_shared<const Graph>(words_graph(true, true));
   CHECK_NOTHROW(insert_lora(tied, lora_of({"emb"})));

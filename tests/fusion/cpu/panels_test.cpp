@@ -70,6 +70,20 @@ TEST_CASE("a chain cut into panels of channels gives what it gives whole") {
   }
 }
 
+TEST_CASE("a chain of no rows is cut as any other") {
+  SmallGraph small;
+  const auto shaped = [&](ValueId id, Shape shape) {
+    small.graph.values[static_cast<std::size_t>(id)].shape = std::move(shape);
+    return id;
+  };
+  constexpr std::int64_t kWide = 1 << 19;  // so many that even a single row is cut
+  const ValueId x = small.weight("x", {2, 0, 1}), w = small.weight("w", {kWide, 1}), bias = small.weight("b", {kWide});
+  const ValueId y = shaped(small.call("aten::linear", {x, w, bias}), {2, 0, kWide});
+  const ValueId last = shaped(small.call("aten::relu", {y}), {2, 0, kWide});
+  shaped(small.call("aten::mean.dim", {last, Ints{1}, false, std::monostate{}}), {2, kWide});
+  CHECK_NOTHROW(layers_of(small));
+}
+
 TEST_CASE("what mixes channels, or is read twice, stays whole") {
   SmallGraph over_channels = points("aten::mean.dim", true, true);
   over_channels.graph.nodes[over_channels.graph.nodes.size() - 2].args[1] = Ints{2};
