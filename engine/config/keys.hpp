@@ -41,8 +41,8 @@ struct Key {
   std::vector<std::string> choices = {};
   std::vector<std::string> only = {};  ///< Names of the optimizer, schedule, ... that have this key; empty: all.
   Searched searched = Searched::kNo;
-  bool of_evaluation =
-      false;  ///< The loss of evaluation depends on it: losses of trials that differ in it do not compare.
+  /// The loss of evaluation depends on it, so that losses of trials that differ in it do not compare.
+  bool of_evaluation = false;
   const char* wanted = nullptr;  ///< Describes the value in messages; nullptr: type and bounds do.
   std::string sentence = {};
   /// The section whose key of the same name it repeats, but for the default; "": none. All that repeat a section have

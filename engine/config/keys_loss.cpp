@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +74,6 @@ std::vector<Key> loss_keys() {
        .type = KeyType::kChoice,
        .choices = losses_that([](const fusion::LossInfo&) { return true; }),
        .searched = shape,
-       .of_evaluation = true,
        .sentence = sentence_of_losses()},
       {.path = "train.loss.output",
        .type = KeyType::kOther,
@@ -81,18 +81,15 @@ std::vector<Key> loss_keys() {
        .least = 0,
        .most = kMostCount,
        .searched = shape,
-       .of_evaluation = true,
        .wanted = "a position from 0, or a name",
        .sentence = "Which output of a `model.file` the loss takes, or, without a `name`, which one is the loss: the "
                    "batch's mean, or one number per sample."}};
-  for (Key& key : number_keys()) keys.push_back(std::move(key));
   const std::vector<Key> options = {
       {.path = "train.loss.weight",
        .type = KeyType::kWord,
        .fallback = "targets that count, or samples",
        .only = {kModel},
        .searched = shape,
-       .of_evaluation = true,
        .sentence = "The output that the batch's mean was divided by (tokens, say): how much a batch counts in an "
                    "epoch's mean. Without it, the targets that a mean cross entropy over classes does not ignore; of "
                    "another loss, the number of samples."},
@@ -103,7 +100,6 @@ std::vector<Key> loss_keys() {
        .most = kMostInteger,
        .only = with_option("ignore_index"),
        .searched = shape,
-       .of_evaluation = true,
        .sentence = "Targets of this class do not count."},
       {.path = "train.loss.class_weight",
        .type = KeyType::kOther,
@@ -111,7 +107,6 @@ std::vector<Key> loss_keys() {
        .least = 0,
        .only = with_option("class_weight"),
        .searched = shape,
-       .of_evaluation = true,
        .wanted = "a list of numbers from 0 on, one per class",
        .sentence = "Weights of the classes; the mean is divided by the weights of its targets."},
       {.path = "train.loss.class_dim",
@@ -121,7 +116,6 @@ std::vector<Key> loss_keys() {
        .most = 1,
        .only = with_option("class_dim"),
        .searched = shape,
-       .of_evaluation = true,
        .sentence = "The output's dimension of classes: 1 as in PyTorch, or -1, the last, as language models have it."},
       {.path = "train.loss.pos_weight",
        .type = KeyType::kOther,
@@ -129,7 +123,6 @@ std::vector<Key> loss_keys() {
        .least = 0,
        .only = with_option("pos_weight"),
        .searched = shape,
-       .of_evaluation = true,
        .wanted = "a number from 0 on, or a list of them, one for each of the output's last dimension",
        .sentence = "Weight of the positive class."},
       {.path = "train.loss.log_input",
@@ -137,16 +130,18 @@ std::vector<Key> loss_keys() {
        .fallback = "true",
        .only = with_option("log_input"),
        .searched = shape,
-       .of_evaluation = true,
        .sentence = "Whether the output is the logarithm of the rate."},
       {.path = "train.loss.log_target",
        .type = KeyType::kFlag,
        .fallback = "false",
        .only = with_option("log_target"),
        .searched = shape,
-       .of_evaluation = true,
        .sentence = "Whether the targets are logarithms."}};
+  const std::ptrdiff_t before_options = std::ssize(keys);
   keys.insert(keys.end(), options.begin(), options.end());
+  for (Key& key : keys) key.of_evaluation = true;
+  const std::vector<Key> numbers = number_keys();
+  keys.insert(keys.begin() + before_options, numbers.begin(), numbers.end());
   return keys;
 }
 

@@ -16,8 +16,8 @@ struct Uses {
   std::set<std::string> used;
   std::set<std::string> shape_changing;  ///< Parameters whose value changes more than per-slot numbers.
   std::set<std::string> padded;          ///< Parameters that say how much of a trial's tensors is used.
-  std::map<std::string, std::string>
-      of_evaluation;  ///< Parameters that say what the loss of evaluation is: their keys.
+  /// Parameters that say what the loss of evaluation is (Key::of_evaluation), with the path of the first such key.
+  std::map<std::string, std::string> of_evaluation;
 };
 
 /// Finds every ${name} of a config. Throws Error{kConfig}, with the place, for names that are no parameters (nearest
