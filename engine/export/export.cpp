@@ -53,6 +53,7 @@ const trials::Trial& only_best(const std::vector<trials::Trial>& trials, const S
   }
   if (best.size() == 1) return *best.front();
   std::vector<std::string> numbers;
+  numbers.reserve(best.size());
   for (const trials::Trial* trial : best) numbers.push_back(std::to_string(trial->number));
   throw Error(ErrorKind::kConfig, fmt::format("--trial: found nothing, wanted one of the {} trials on the Pareto front "
                                               "of study '{}': {}",

@@ -121,6 +121,7 @@ std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trial
     return is_ahead(places[i], places[j]);
   });
   std::vector<const trials::Trial*> rows;
+  rows.reserve(order.size());
   for (const std::size_t i : order) rows.push_back(&trials[i]);
   return rows;
 }

@@ -66,7 +66,7 @@ fs::path checked(const fs::path& path, SqliteStore::Mode mode) {
   if (status.type() == fs::file_type::none) refuse(path, "cannot be reached: " + error.message());
   if (mode != SqliteStore::Mode::kCreate)
     refuse(path, "no such file, wanted a study store; a run of hfta-tune creates it");
-  const fs::path place = located(path);
+  fs::path place = located(path);
   const fs::path folder = place.parent_path();
   if (!fs::is_directory(folder, error)) {
     refuse(path, fmt::format("cannot be created: there is no folder {}; create it first", printable(folder.string())));
