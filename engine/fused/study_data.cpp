@@ -65,8 +65,7 @@ StudyData::LoadedData& StudyData::load(const TaskSpec& spec, const std::vector<f
   LoadedData data;
   DataFacts facts = facts_of(spec.data, types, setup_.config().folder);
   data.host = fusion::load_data(spec.data, targets, setup_.config().seed, setup_.options().data_root, inputs);
-  fusion::check_range(data.host, inputs, spec.recipe.dtype,
-                      spec.data.where.empty() ? "data" : spec.data.where + ": data");
+  fusion::check_range(data.host, spec.data, inputs, spec.recipe.dtype);
   facts.fingerprint = data.host.fingerprint;
   check_unchanged(facts);
   facts_.push_back(std::move(facts));

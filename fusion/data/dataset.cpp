@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 FileData load_file(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files) {
-  const std::string place = (source.where.empty() ? "data: " : source.where + ": data: ") + printable(path.string());
+  const std::string place = place_of(source) + ": " + printable(path.string());
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) fail_at(place, "found no such file");
@@ -136,7 +136,7 @@ Splits load_data(const DataSource& source, const TargetForm& targets, std::uint6
   const DataFiles files(memory);
   Uses uses{use_of(targets.kind), {}, targets.ignored};
   for (const DType dtype : inputs) uses.inputs.push_back(is_floating(dtype) ? Use::kNumbers : Use::kIntegers);
-  const std::string place = source.where.empty() ? "data" : source.where + ": data";
+  const std::string place = place_of(source);
   const bool builtin = !source.name.empty();
   if (builtin && source.name != "digits") {
     fail_at(place, fmt::format("name: found '{}', wanted a built-in set{}", printable(source.name),

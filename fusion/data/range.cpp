@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "fusion/data/blocks.hpp"
 #include "fusion/data/file_bytes.hpp"
+#include "fusion/data/readers.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -34,7 +35,8 @@ void check_set(const Dataset& set, const std::vector<DType>& inputs, DType dtype
 
 }  // namespace
 
-void check_range(const Splits& splits, const std::vector<DType>& inputs, DType dtype, const std::string& place) {
+void check_range(const Splits& splits, const DataSource& source, const std::vector<DType>& inputs, DType dtype) {
+  const std::string place = place_of(source);
   check_set(splits.train, inputs, dtype, place);
   if (splits.validation) check_set(*splits.validation, inputs, dtype, place);
   if (splits.test) check_set(*splits.test, inputs, dtype, place);

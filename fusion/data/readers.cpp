@@ -9,6 +9,8 @@
 
 namespace hfta::fusion {
 
+std::string place_of(const DataSource& source) { return source.where.empty() ? "data" : source.where + ": data"; }
+
 const std::vector<DataReader>& data_readers() {
   static const std::vector<DataReader> readers = {kCifar, kNpyFolder,   kNpzArchive, kNpyPair,
                                                   kTable, kSafetensors, kIdxPair,    kTokens};

@@ -32,6 +32,9 @@ struct DataReader {
                    const DataFiles& files, const std::string& place);
 };
 
+/// "d.yaml:3: data": how messages about the source begin.
+[[nodiscard]] std::string place_of(const DataSource& source);
+
 /// All readers; the first that takes a file reads it.
 [[nodiscard]] const std::vector<DataReader>& data_readers();
 /// The reader of that file; nullptr: there is none.

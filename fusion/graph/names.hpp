@@ -7,6 +7,9 @@
 
 namespace hfta::fusion {
 
+/// Node::path of the calls that an exported model makes itself, in no module of it.
+inline constexpr const char* kModelPath = "(model)";
+
 /// Whether the whole `text` fits; `*` matches anything, dots included.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view text);
 /// Whether a pattern means a parameter: its name fits, or that of a module that it is in.

@@ -69,6 +69,12 @@ Node to_dtype(const Node& model, const Arg& tensor, DType dtype) {
   return in_place_of(model, "aten::to.dtype", {tensor, dtype, false, false, {}});
 }
 
+Node without_running_statistics(Node norm) {
+  const RunningStatistics& statistics = traits_of(norm).statistics;
+  argument_of(norm, statistics.mean) = argument_of(norm, statistics.variance) = {};
+  return norm;
+}
+
 Node var_mean(const Node& model, const Arg& tensor, std::vector<std::int64_t> dims) {
   return in_place_of(model, "aten::var_mean.correction", {tensor, std::move(dims), std::int64_t{1}, false});
 }

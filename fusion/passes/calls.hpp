@@ -28,6 +28,8 @@ namespace call {
 /// [begin, end) of a dimension.
 [[nodiscard]] Node slice(const Node& model, const Arg& tensor, std::int64_t dim, std::int64_t begin, std::int64_t end);
 [[nodiscard]] Node to_dtype(const Node& model, const Arg& tensor, DType dtype);
+/// A batch norm by the batch's statistics that normalises as `norm` does, and updates no running ones.
+[[nodiscard]] Node without_running_statistics(Node norm);
 /// Unbiased variance and mean over `dims`: two outputs.
 [[nodiscard]] Node var_mean(const Node& model, const Arg& tensor, std::vector<std::int64_t> dims);
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fusion/graph/names.hpp"
 #include "fusion/passes/calls.hpp"
 #include "fusion/passes/schema.hpp"
 
@@ -31,24 +32,14 @@ std::vector<bool> needed_calls(const Graph& graph) {
   return is_needed;
 }
 
-// The modules that the needed calls are made in, and those around them.
+// The modules that the needed calls are made in, and those around them: the model itself, too.
 std::set<std::string> modules_of(const Graph& graph, const std::vector<bool>& is_needed) {
-  std::set<std::string> modules;
+  std::vector<std::string> paths = {"", kModelPath};
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!is_needed[i]) continue;
-    std::string path = graph.nodes[i].path;
-    while (modules.insert(path).second && !path.empty()) {
-      const std::size_t dot = path.rfind('.');
-      path.resize(dot == std::string::npos ? 0 : dot);
-    }
+    if (is_needed[i]) paths.push_back(graph.nodes[i].path);
   }
-  return modules;
-}
-
-// Batch norm then normalises as before, and updates nothing.
-void leave_statistics(Node& node) {
-  const RunningStatistics& statistics = traits_of(node).statistics;
-  argument_of(node, statistics.mean) = argument_of(node, statistics.variance) = {};
+  const std::vector<std::string> modules = with_modules(paths);
+  return {modules.begin(), modules.end()};
 }
 
 }  // namespace
@@ -68,7 +59,7 @@ Graph with_statistics_of_objective(Graph graph) {
     }
     if (is_needed[i]) continue;
     if (by_batch_statistics(node)) {
-      leave_statistics(node);
+      node = call::without_running_statistics(std::move(node));
       continue;
     }
     const std::vector<ValueId> written = written_by(node);

@@ -50,9 +50,7 @@ class SharedStatistics {
   // The norm without statistics of its own, and what keeps them.
   void add_split(const Node& node, int index) {
     const RunningStatistics& statistics = traits_of(node).statistics;
-    Node normalised = node;
-    argument_of(normalised, statistics.mean) = argument_of(normalised, statistics.variance) = {};
-    add(std::move(normalised), index);
+    add(call::without_running_statistics(node), index);
     const Arg &x = argument_of(node, "input"), &running_mean = argument_of(node, statistics.mean);
     const Shape sizes = value(node, "input").shape;
     std::vector<std::int64_t> dims = {0};

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "fusion/graph/names.hpp"
 #include "fusion/pt2/stack_trace.hpp"
 
 namespace hfta::fusion::pt2 {
@@ -118,7 +119,7 @@ NodeRecord node_from(const Reader& json, const std::string& file) {
       if (!node.modules.empty()) node.function = function_from(trace, static_cast<std::size_t>(own));
     }
   }
-  node.path = node.modules.empty() || node.modules.back().path.empty() ? "(model)" : node.modules.back().path;
+  node.path = node.modules.empty() || node.modules.back().path.empty() ? kModelPath : node.modules.back().path;
   node.place = fmt::format("{}: {}{}{} ({})", file, node.where, node.where.empty() ? "" : ": ", node.path, node.target);
   const Reader placed = json.at(node.place);
   for (const Reader& input : placed["inputs"].list()) {

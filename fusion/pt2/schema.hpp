@@ -45,7 +45,7 @@ struct NodeRecord {
   std::vector<std::pair<std::string, Tagged>> inputs;
   std::vector<Tagged> outputs;
   std::vector<ModuleEntry> modules;  ///< Outermost first.
-  std::string path;                  ///< Path of the innermost; "(model)" for the model itself.
+  std::string path;                  ///< Path of the innermost; kModelPath for the model itself.
   std::string where;                 ///< "model.py:12"; "" if the archive does not say.
   std::string function;              ///< The autograd.Function that made the call, as function_from() says it.
   std::string place;                 ///< "model.pt2: model.py:12: layers.3 (torch.ops.aten.add.Tensor)", for messages.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fusion/graph/names.hpp"
 #include "fusion/op_traits.hpp"
 #include "fusion/pt2/arguments.hpp"
 #include "fusion/pt2/guards.hpp"
@@ -135,7 +136,7 @@ class Translator {
   // "block.0" of "block.0.running_mean".
   static std::string module_of(const std::string& name) {
     const std::size_t dot = name.rfind('.');
-    return dot == std::string::npos ? "(model)" : name.substr(0, dot);
+    return dot == std::string::npos ? kModelPath : name.substr(0, dot);
   }
 
   void add_nodes(Scope& scope) {

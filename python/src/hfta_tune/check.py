@@ -6,7 +6,7 @@ import copy
 import pathlib
 import tempfile
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -136,8 +136,7 @@ def _gradients(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any) -> O
     draws = torch.Generator().manual_seed(1)
     parameters = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
     terms = []
-    with torch.random.fork_rng(devices=[]), torch.enable_grad(), contextlib.suppress(RuntimeError):
-        torch.manual_seed(0)
+    with _seeded(0), torch.enable_grad(), contextlib.suppress(RuntimeError):
         for output in _tensors_in(module(*args, **kwargs)):
             weights = torch.randn(output.shape, generator=draws, dtype=torch.float64).to(output.dtype)
             if output.requires_grad:
@@ -154,9 +153,16 @@ def _outputs(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any, seed: 
 
 
 def _run(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any, seed: int) -> Any:
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
+    with _seeded(seed), torch.no_grad():
         return module(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """torch draws from the seed, and goes on afterwards as if nothing had been drawn."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _tensors_in(tree: Any) -> List[torch.Tensor]:

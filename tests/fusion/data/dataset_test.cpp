@@ -74,7 +74,7 @@ TEST_CASE("numbers that float32 does not hold are refused where the model takes 
   const auto check = [&](const char* rows, const std::vector<DType>& inputs, DType dtype) {
     const DataSource source = table(folder.write("t.csv", std::string("a,b,y\n") + rows));
     const Splits splits = load_data(source, kNumberTargets, 1, kData, inputs);
-    check_range(splits, inputs, dtype, "d.yaml:3: data");
+    check_range(splits, source, inputs, dtype);
     return values<double>(splits.train.inputs[0].data);
   };
   const auto refuses = [](const char* name) {
