@@ -5,7 +5,7 @@
 
 Images are of 224 x 224, the optimizer is SGD with momentum. `hfta-tune plan` compiles each net, which places every
 tensor of a step in an arena, and trains nothing. Every way to run but `compress` computes the same bits; the arena of
-that is as `plan` expects it, with encoded values at a fourth of their bytes. A slot's bytes are weights,
+that is as `plan` expects it. A slot's bytes are weights,
 buffers and momentum; an arena's are all that one step of one slot is computed in. `fit` is how many trials fit at a time
 where each works in an arena of its own. With --clip gradients are clipped by their norm, so that all lie in memory together.
 """

@@ -124,6 +124,41 @@ float first_bound(const SavedInput& input, double share) {
                                                                                          : 0;
 }
 
+double coherence_of(const SavedInput& rows) {
+  const std::size_t count = rows_of(rows), channels = rows.channels;
+  if (channels < 2 || count == 0) return 1;
+  double sum = 0;
+  std::vector<double> products(channels);
+  for (std::size_t a = 1; a < channels; ++a) {
+    std::fill_n(products.begin(), a, 0.0);
+    for (std::size_t r = 0; r < count; ++r) {
+      const float* const row = rows.values.data() + r * channels;
+      for (std::size_t b = 0; b < a; ++b) products[b] += static_cast<double>(row[a]) * static_cast<double>(row[b]);
+    }
+    for (std::size_t b = 0; b < a; ++b) sum += products[b] * products[b];
+  }
+  const auto n = static_cast<double>(count), pairs = static_cast<double>(channels * (channels - 1) / 2);
+  const double found = sum / pairs / (n * n) - 1 / n;        // without correlation it would be 1 / n
+  return found <= 1 ? std::max(found, kLeastCoherence) : 1;  // 1 if it is NaN
+}
+
+double noise_gain(std::span<const NormChannel> channels, double coherence) {
+  double noise = 0, passed = 0;
+  for (const NormChannel& one : channels) {
+    const double factor = one.scale * one.scale, product = one.product * one.product;
+    noise += factor * (product + coherence * one.square);
+    passed += factor * (one.square - one.mean * one.mean - product);
+  }
+  if (noise == 0) return 0;
+  return passed > 0 ? std::sqrt(noise / passed) : std::numeric_limits<double>::infinity();
+}
+
+double bearable_noise(double sigma, double mean_square_of_x, double squares, std::int64_t norms_above) {
+  if (squares == 0) return std::numeric_limits<double>::infinity();
+  return kPassedOn / std::sqrt(static_cast<double>(std::max<std::int64_t>(norms_above, 1))) * sigma /
+         std::sqrt(mean_square_of_x * squares);
+}
+
 void GradientScale::add(std::span<const float> state) {
   for (const float v : state) sum_ += std::abs(static_cast<double>(v));
   count_ += state.size();

@@ -22,6 +22,35 @@
 /// is what is held below the wanted error. Each channel of the input is a term of its own, with its m and v and the L
 /// of the outputs that it has a part in (of all, or of those of its group); sigma^2 is the mean over channels. Sums
 /// leave out positions at which a weight meets padding: a wide or dilated kernel on a small image does at many.
+///
+/// A batch norm's input is another case. What lies encoded of it is xn, the input by its channel's mean and deviation,
+/// whose variance is 1 in each channel: one bound suits all. The norm's backward reads it for the gradient of its own
+/// weight, sum dy xn, to which (1) applies with dy in the place of L; and for the gradient that it passes on,
+///
+///     dx = scale (dy - mean dy - xn mean(dy xn)),
+///
+/// from which the gradients of all layers below are made. An error e in xn makes noise in dx,
+///
+///     -scale (e mean(dy xn) + xn mean(dy e)).
+///
+/// The first term is white. The second has but a random factor for each channel, mean(dy e), of variance
+/// mean dy^2 bound^2 / 3n; but what it makes of a layer's gradient, sum xn x times that factor, adds up over the n
+/// positions where xn and the layer's input x go together. By their mean squared correlation, c, it does as much harm
+/// as white noise of the variance c mean dy^2 bound^2 / 3. The share of noise in dx is then, by root mean squares,
+///
+///     noise = bound gain / sqrt 3,    gain^2 = sum scale^2 (mean(dy xn)^2 + c mean dy^2)
+///                                            / sum scale^2 (mean dy^2 - (mean dy)^2 - mean(dy xn)^2)              (4)
+///
+/// with the sums over channels. The layer's input is gone where c is wanted. But xn is a mixture of what the layer
+/// reads, and so are its other channels, by other weights: a channel's mean squared correlation with those is what it
+/// would be with the inputs, were the weights drawn. That is taken for c, and 1 where a channel is made of inputs of
+/// its own. The noise's share goes down the net with dx. What a layer below can take of it: its gradient may be off by
+/// sigma, and pure noise of the energy of its L would make elements of it of sqrt(mean x^2 sum L^2),
+///
+///     noise <= kPassedOn / sqrt(K) sigma / sqrt(mean x^2 sum L^2)                                                (5)
+///
+/// where K norms above the layer share that room equally. Their noise adds up to kPassedOn of sigma, which beside the
+/// error of the layer's own input is little: sqrt(1 + kPassedOn^2).
 
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +98,28 @@ struct CodingError {
 /// in which L does not occur. Gradients are rather larger than that in a net that has something to learn. 0 where there
 /// is none.
 [[nodiscard]] float first_bound(const SavedInput& input, double share);
+
+/// Share of sigma that the noise of all batch norms above a layer may make of its gradient's error.
+inline constexpr double kPassedOn = 0.6;
+
+/// One channel of a batch norm in a step: its factor, and means over its n positions.
+struct NormChannel {
+  double scale = 0;    ///< The norm's weight by the channel's deviation.
+  double square = 0;   ///< Of dy^2.
+  double mean = 0;     ///< Of dy.
+  double product = 0;  ///< Of dy xn.
+};
+/// The gain of (4); infinite where noise is passed on and nothing else.
+[[nodiscard]] double noise_gain(std::span<const NormChannel> channels, double coherence);
+
+/// c of (4) by some rows [rows, channels] of xn: the mean squared correlation of two of its channels, without what so
+/// few rows make of none; from kLeastCoherence to 1. 1 for a single channel.
+[[nodiscard]] double coherence_of(const SavedInput& rows);
+inline constexpr double kLeastCoherence = 1.0 / 64;
+
+/// The right side of (5). `squares`: sum L^2, the mean over the layer's output channels; 0 of it: nothing reaches the
+/// layer, which bears any noise (infinity).
+[[nodiscard]] double bearable_noise(double sigma, double mean_square_of_x, double squares, std::int64_t norms_above);
 
 /// The scale of a layer's gradient: the mean of its absolute values over an optimizer's state that averages gradients.
 /// Told in pieces, in order, it has the bits of all at once.

@@ -12,33 +12,45 @@
 
 namespace hfta::fusion {
 
+/// Of values whose channels are last: what lies encoded is (x - mean) * deviation. Each has an element for a channel.
+struct StandardByChannel {
+  std::span<const float> mean, deviation;
+};
+
 /// Values, each a row of pieces of equal length that can be decoded one by one. A piece is encoded in parts
-/// (codec.hpp), which lie one behind another in slabs. Slabs are kept from step to step, so that a steady step
-/// allocates nothing. One thread, or team, at a time.
+/// (codec.hpp), which lie one behind another in slabs. Where many elements of a part are 0, only the others are
+/// encoded, behind a mask. Slabs are kept from step to step, so that a steady step allocates nothing. One thread, or
+/// team, at a time.
 class EncodedValues {
  public:
-  /// Forgets all values; slabs stay. `count`: number of values to come. `threads`: those of a team that may share work.
-  void begin(std::size_t count, int threads);
+  /// Forgets all values; slabs stay. `count`: number of values to come.
+  void begin(std::size_t count);
   /// Encodes value i < count, once. `piece`: elements of a piece, at least 1; the last may be shorter. `team` (null:
-  /// the caller alone) shares the work, to the same values.
-  void encode(std::size_t i, std::span<const float> x, std::size_t piece, float bound, Team* team);
+  /// the caller alone) shares the work, to the same values. `by` (null: x itself is encoded): read if the bound is more
+  /// than 0, and then to be given to decode(), too.
+  void encode(std::size_t i, std::span<const float> x, std::size_t piece, float bound, Team* team,
+              const StandardByChannel* by = nullptr);
   /// Decodes encode()'s x from element `first` on, as x'. `first` and the end of `x` are ends of pieces. May be called
   /// any number of times.
-  void decode(std::size_t i, std::size_t first, std::span<float> x, Team* team) const;
+  void decode(std::size_t i, std::size_t first, std::span<float> x, Team* team,
+              const StandardByChannel* by = nullptr) const;
 
-  /// Bytes of the slabs and the scratch memory, which are held from step to step.
-  [[nodiscard]] std::int64_t held_bytes() const;
+  /// Bytes of the slabs, which are held from step to step.
+  [[nodiscard]] std::int64_t held_bytes() const { return held_; }
   /// What held_bytes() is for `encoded` bytes of values.
-  [[nodiscard]] static std::int64_t held_bytes_for(std::int64_t encoded, int threads);
+  [[nodiscard]] static std::int64_t held_bytes_for(std::int64_t encoded);
 
  private:
   struct Slab {
     std::unique_ptr<std::byte[]> memory;
     std::size_t bytes = 0;
   };
+  static constexpr std::size_t kAllOfThem = static_cast<std::size_t>(-1);
   struct Part {
     const std::byte* at = nullptr;
     std::size_t bytes = 0;
+    std::size_t nonzero = kAllOfThem;  ///< If fewer: the bytes are a mask, and behind it so many values,
+    float middle = 0;                  ///< less this.
   };
   /// Where the parts of a value's n elements begin.
   struct Parts {
@@ -51,15 +63,17 @@ class EncodedValues {
   struct Encoded {
     Parts layout;
     std::vector<Part> parts;
+    bool standard = false;  ///< Values by their channels are encoded.
   };
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
+  [[nodiscard]] Part write_part(std::span<const float> x, float bound);
+  static void read_part(const Part& part, std::span<float> x);
 
   std::vector<Slab> slabs_;
   std::size_t slab_ = 0, used_ = 0;  ///< Where the next part goes.
   std::int64_t held_ = 0;
   std::mutex mutex_;  ///< Guards the members above.
   std::vector<Encoded> values_;
-  std::vector<std::byte> scratch_;  ///< [threads, most bytes of a part]
 };
 
 }  // namespace hfta::fusion

@@ -48,9 +48,12 @@ std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
 
 // A guess, as slots' bounds are not known before they train. Measured ratios: docs/memory.md.
 std::int64_t expected_encoded_bytes(const cpu::CompiledGraph& plan) {
-  constexpr std::int64_t kExpectedRatio = 4;
-  return EncodedValues::held_bytes_for(encoded_elements(plan) * size_of(DType::kFloat32) / kExpectedRatio,
-                                       plan.threads);
+  constexpr double kBitsOfNorm = 9.25, kBitsOfLayer = 6.25, kBitsOfByte = 8;  // of an element
+  double bits = 0;
+  for (const cpu::EncodedValue& value : plan.encoded) {
+    bits += static_cast<double>(value.elements) * (value.standard ? kBitsOfNorm : kBitsOfLayer);
+  }
+  return EncodedValues::held_bytes_for(static_cast<std::int64_t>(bits / kBitsOfByte));
 }
 
 }  // namespace

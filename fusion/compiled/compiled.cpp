@@ -244,7 +244,7 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   std::optional<cpu::Coding> coding;
   if (bounds) {
     EncodedValues& encoded = (*workspace).encoded;
-    encoded.begin(stage.plan.encoded.size(), threads_);
+    encoded.begin(stage.plan.encoded.size());
     run.coding = &coding.emplace(stage.plan.encoded, encoded, *bounds, recipe_.compression->sigma);
   }
   const StageLink::Run here{stage, run.buffers, slot.row, (*workspace).message, step.squares};

@@ -37,15 +37,11 @@ std::vector<WayMemory> memory(const WayQuestion& question, std::span<const Lower
   return found;
 }
 
-// A note that says which values are compressed, and which a reader may miss among them.
-std::string note_of_compression(const Graph& graph, const Compilation& found) {
-  const std::string all = found.encoded == 0
-                              ? "no value can lie encoded: values are kept, or computed again"
-                              : fmt::format("{} of a batch's values, {}, lie encoded between forward and backward",
-                                            found.encoded, bytes_text(found.encoded_bytes));
-  const bool normed = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                  [](const Node& node) { return node.op == "aten::batch_norm"; });
-  return normed ? all + "; inputs of batch norms are kept, as their errors would go on into the layers below" : all;
+// A note that says how much is compressed.
+std::string note_of_compression(const Compilation& found) {
+  if (found.encoded == 0) return "no value can lie encoded: values are kept, or computed again";
+  return fmt::format("{} of a batch's values, {}, lie encoded between forward and backward", found.encoded,
+                     bytes_text(found.encoded_bytes));
 }
 
 // Values of Lowering::recompute, each of which needs clearly less memory than those before it.
@@ -217,7 +213,7 @@ ExecutorKind compiled_executor() {
             if (!found.by_torch.empty()) {
               notes.push_back(fmt::format("LibTorch runs {}, for want of a compiler", join(found.by_torch)));
             }
-            if (question.recipe.compression) notes.push_back(note_of_compression(question.graph, found));
+            if (question.recipe.compression) notes.push_back(note_of_compression(found));
             return join(notes, "; ");
           }};
 }

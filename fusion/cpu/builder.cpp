@@ -192,11 +192,21 @@ std::optional<std::size_t> Builder::whole_weight(const Tensor& tensor) const {
 
 void Builder::reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups,
                                  const Pieces& pieces) {
+  read_for_layer(x, weight, {.layer = {.channels = channels, .groups = groups}}, pieces);
+}
+
+void Builder::reads_for_norm(const Tensor& x, const Tensor& weight, const Standard& standard, const Pieces& pieces) {
+  read_for_layer(x, weight, {.layer = {.channels = standard.mean.numel()}, .standard = standard}, pieces);
+}
+
+void Builder::read_for_layer(const Tensor& x, const Tensor& weight, LayerReads::Read read, const Pieces& pieces) {
   const std::optional<std::size_t> place = bounded(weight);
   const Buffer& buffer = buffer_of(x);
   const bool whole = x.offset == 0 && x.dense() && x.numel() == buffer.elements && x.dtype == DType::kFloat32;
   if (!place || !whole) return;
-  LayerReads::Read read{schedule_.steps.size() - 1, {*place, channels, groups}, pieces.elements};
+  read.step = schedule_.steps.size() - 1;
+  read.layer.weight = *place;
+  read.piece = pieces.elements;
   if (pieces.elements > 0) {
     Step step = step_of(pieces.touched, {});
     step.info.algorithm = schedule_.steps.back().info.algorithm;
@@ -284,15 +294,19 @@ Builder::Part Builder::contribute(const Tensor& input) {
   return {gradient_view(input), !covers};
 }
 
+// Whether the gradient may be the input's whole one, as it lies in memory.
+bool Builder::may_become(const Tensor& gradient, const Tensor& input) const {
+  const Buffer& own = buffers_[static_cast<std::size_t>(input.buffer)];
+  const std::int64_t given = buffers_[static_cast<std::size_t>(gradient.buffer)].elements;
+  return own.gradient < 0 && own.elements == given && input.dense() && input.lies_like(gradient) &&
+         input.numel() == own.elements && !own.outside;
+}
+
 void Builder::contribute(const Tensor& input, const Tensor& part) {
-  Buffer& own = buffer_of(input);
-  const bool same = own.gradient < 0 && own.elements == buffer_of(part).elements && input.dense() &&
-                    input.strides == part.strides && input.offset == part.offset && input.numel() == own.elements &&
-                    !own.outside;
   const bool taken =
       std::count_if(buffers_.begin(), buffers_.end(), [&](const Buffer& b) { return b.gradient == part.buffer; }) > 1;
-  if (same && !taken) {
-    own.gradient = part.buffer;
+  if (may_become(part, input) && !taken) {
+    buffer_of(input).gradient = part.buffer;
     return;
   }
   const Part to = contribute(input);
@@ -315,6 +329,11 @@ std::vector<WeightGradient> Builder::gradient_in_rows(const Tensor& weight, std:
   }
   in_rows_.insert(in_rows_.end(), parts.begin(), parts.end());
   return parts;
+}
+
+void Builder::hand_on_gradient(const Tensor& output, const Tensor& input) {
+  const Tensor whole = gradient_view(output);
+  may_become(whole, input) ? hand_over_gradient(output, input) : contribute(input, whole);
 }
 
 void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {

@@ -100,9 +100,11 @@ class Builder {
     std::function<Kernel(std::size_t i)> kernel = {};
   };
   /// Says that the kernel emitted last reads `x`, whose channels are last in memory, for the gradient of `weight`
-  /// alone. If that is bounded(), another kernel writes its Coding::sums().
+  /// alone. If that is bounded(), other kernels tell what Coding::measured() is to know of the layer.
   void reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups,
                           const Pieces& pieces);
+  /// Likewise of a batch norm, of whose input `standard` holds the means and deviations.
+  void reads_for_norm(const Tensor& x, const Tensor& weight, const Standard& standard, const Pieces& pieces);
   /// Says that the kernel emitted last, which writes all of `to` and reads `from`, may do so where `from` lies.
   void writes_in_place(const Tensor& from, const Tensor& to);
   /// Kernels that are emitted from now on belong to the node.
@@ -144,6 +146,9 @@ class Builder {
   /// `gradient` as a part of the input's gradient, which it becomes itself if it is the first: nobody else may write to
   /// it afterwards.
   void contribute(const Tensor& input, const Tensor& gradient);
+  /// The gradient of `output`, which nobody reads any more, as a part of the input's, which takes its place if it is
+  /// the first. To be called last in the backward of the op that made `output`.
+  void hand_on_gradient(const Tensor& output, const Tensor& input);
   /// The input's whole gradient was written in the place of the gradient of `output`, which nobody reads any more. Both
   /// tensors fill their buffers in the same layout; the input has no gradient yet.
   void hand_over_gradient(const Tensor& output, const Tensor& input);
@@ -180,12 +185,14 @@ class Builder {
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }
   [[nodiscard]] Tensor gradient_view(const Tensor& t);
+  [[nodiscard]] bool may_become(const Tensor& gradient, const Tensor& input) const;
   void emit_backward();
   void check_within(const Tensor& t) const;
   [[nodiscard]] Step step_of(const std::vector<Tensor>& touched, Kernel kernel) const;
   [[nodiscard]] CompiledGraph::KernelInfo info_of(const std::vector<Tensor>& touched) const;
   void bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs);
   [[nodiscard]] std::optional<std::size_t> whole_weight(const Tensor& tensor) const;
+  void read_for_layer(const Tensor& x, const Tensor& weight, LayerReads::Read read, const Pieces& pieces);
   [[nodiscard]] std::vector<WeightGradient> weight_gradients();
   [[nodiscard]] Recomputing scheduled(const CompiledGraph& plan, const std::vector<Encoding>& encoded,
                                       const std::vector<bool>& pinned, Recompute recompute);

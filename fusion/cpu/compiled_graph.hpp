@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,11 +73,17 @@ struct LayerInput {
   bool operator==(const LayerInput&) const = default;
 };
 
+/// What a batch norm's input lies encoded as: (x - mean) * deviation, by channel.
+struct Standard {
+  Tensor mean, deviation;  ///< [channels]; deviation: its inverse
+};
+
 /// A value that lies encoded (fusion/codec) between forward and backward.
 struct EncodedValue {
   std::int64_t elements = 0;  ///< 0: it is not encoded after all.
   std::int64_t piece = 1;     ///< Elements that a kernel decodes at a time.
   std::vector<LayerInput> layers;
+  std::optional<Standard> standard = {};  ///< If it is the input of a batch norm, the one of `layers`.
 };
 
 /// Immutable; any number of threads or teams may run it, each with an arena of its own.

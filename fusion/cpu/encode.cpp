@@ -12,53 +12,101 @@
 namespace hfta::fusion::cpu {
 namespace {
 
+constexpr const char* kBatchNorm = "aten::batch_norm";
+
 bool has_layer(const std::string& op) {
-  constexpr std::array<std::string_view, 5> kOps = {"aten::conv2d", "aten::conv1d", "aten::conv2d.padding",
-                                                    "aten::conv1d.padding", "aten::linear"};
+  constexpr std::array<std::string_view, 6> kOps = {"aten::conv2d",         "aten::conv1d", "aten::conv2d.padding",
+                                                    "aten::conv1d.padding", "aten::linear", kBatchNorm};
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
-constexpr std::size_t kWeight = 1;  // position among the arguments of each of these
+// The value of the weight of the node's layer, if it has one.
+std::optional<std::size_t> weight_of(const Node& node) {
+  constexpr std::size_t kWeight = 1;  // position among the arguments of each of these ops
+  if (!has_layer(node.op) || node.args.size() <= kWeight) return std::nullopt;
+  const auto* const weight = std::get_if<ValueId>(&node.args[kWeight]);
+  return weight != nullptr && *weight != kNoValue ? std::optional(static_cast<std::size_t>(*weight)) : std::nullopt;
+}
+
+// Nodes that `from` is computed from.
+std::vector<bool> nodes_above(const Graph& graph, const std::vector<std::size_t>& makers, std::size_t from) {
+  std::vector<bool> seen(graph.nodes.size(), false);
+  std::vector<std::size_t> open = {from};
+  while (!open.empty()) {
+    const std::size_t node = open.back();
+    open.pop_back();
+    for (const ValueId id : inputs_of(graph.nodes[node])) {
+      const std::size_t maker = makers[static_cast<std::size_t>(id)];
+      if (maker == kNobody || seen[maker]) continue;
+      seen[maker] = true;
+      open.push_back(maker);
+    }
+  }
+  return seen;
+}
+
+// By the weight of a batch norm: the layers that it passes its noise on to. `places`, by node: the weight of its layer,
+// if that has a bound.
+std::map<std::size_t, std::vector<std::size_t>> layers_below(const Graph& graph,
+                                                             const std::vector<std::optional<std::size_t>>& places) {
+  std::map<std::size_t, std::vector<std::size_t>> below;
+  const std::vector<std::size_t> makers = makers_of(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!places[n] || graph.nodes[n].op != kBatchNorm) continue;
+    std::vector<std::size_t>& layers = below[*places[n]];
+    const std::vector<bool> above = nodes_above(graph, makers, n);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (above[i] && places[i]) layers.push_back(*places[i]);
+    }
+  }
+  return below;
+}
+
+StandardByChannel standard_in(const Run& run, const Standard& by) {
+  const auto channels = static_cast<std::size_t>(by.mean.numel());
+  return {{run.at<float>(by.mean), channels}, {run.at<float>(by.deviation), channels}};
+}
 
 }  // namespace
 
 BoundLayout bounded_layers(const Graph& graph) {
   std::vector<int> reads(graph.values.size(), 0);
-  std::vector<bool> of_layer(graph.values.size(), false);
-  for (const Node& node : graph.nodes) {
-    for (const ValueId id : inputs_of(node)) ++reads[static_cast<std::size_t>(id)];
-    if (!has_layer(node.op) || node.args.size() <= kWeight) continue;
-    const auto* const weight = std::get_if<ValueId>(&node.args[kWeight]);
-    if (weight != nullptr && *weight != kNoValue) of_layer[static_cast<std::size_t>(*weight)] = true;
+  std::vector<std::size_t> layer(graph.values.size(), kNobody);  // by value: the node whose weight it is
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const ValueId id : inputs_of(graph.nodes[n])) ++reads[static_cast<std::size_t>(id)];
+    if (const auto weight = weight_of(graph.nodes[n])) layer[*weight] = n;
   }
   std::vector<std::int64_t> outputs;
+  std::vector<std::optional<std::size_t>> places(graph.nodes.size());
   for (const Weight& weight : graph.weights) {
     const auto value = static_cast<std::size_t>(weight.value);
     const bool bounded = weight.trained && weight.dtype == DType::kFloat32 && !weight.shape.empty() &&
-                         of_layer[value] && reads[value] == 1;
+                         layer[value] != kNobody && reads[value] == 1;
+    if (bounded) places[layer[value]] = outputs.size();
     outputs.push_back(bounded ? weight.shape.front() : 0);
   }
-  return BoundLayout(std::move(outputs));
+  return BoundLayout(std::move(outputs), layers_below(graph, places));
 }
 
-void Coding::encode(std::size_t i, const float* x, Team* team) {
+void Coding::encode(const Run& run, std::size_t i, const float* x) {
   const EncodedValue& value = plan_[i];
   const std::span<const float> all(x, static_cast<std::size_t>(value.elements));
   float bound = std::numeric_limits<float>::infinity();
   for (const LayerInput& layer : value.layers) {
-    const float own =
-        bounds_.bound(layer.weight, {all, static_cast<std::size_t>(layer.channels)}, layer.groups, share_);
+    const float own = value.standard ? bounds_.norm_bound(layer.weight, share_)
+                                     : bounds_.bound(layer.weight, {all, static_cast<std::size_t>(layer.channels)},
+                                                     layer.groups, share_);
     bound = own < bound ? own : bound;
   }
-  values_.encode(i, all, static_cast<std::size_t>(value.piece), bound, team);
+  const StandardByChannel by = value.standard ? standard_in(run, *value.standard) : StandardByChannel{};
+  values_.encode(i, all, static_cast<std::size_t>(value.piece), bound, run.team, value.standard ? &by : nullptr);
 }
 
-void Coding::decode(std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const {
-  values_.decode(i, static_cast<std::size_t>(first), {x, static_cast<std::size_t>(count)}, team);
-}
-
-std::optional<SlotBounds::Sums> Coding::sums(std::size_t weight) const {
-  return bounds_.measures() ? std::optional(bounds_.sums(weight)) : std::nullopt;
+void Coding::decode(const Run& run, std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const {
+  const std::optional<Standard>& standard = plan_[i].standard;
+  const StandardByChannel by = standard ? standard_in(run, *standard) : StandardByChannel{};
+  values_.decode(i, static_cast<std::size_t>(first), {x, static_cast<std::size_t>(count)}, team,
+                 standard ? &by : nullptr);
 }
 
 void LayerReads::add(int buffer, Read read) { reads_[buffer].push_back(std::move(read)); }
@@ -95,7 +143,10 @@ std::vector<LayerReads::Candidate> LayerReads::candidates(const Schedule& schedu
     for (const Read& read : one.reads) steps.push_back(read.step);
     const bool once = std::all_of(one.reads.begin(), one.reads.end(),
                                   [&](const Read& read) { return inputs.at(read.layer.weight) == 1; });
-    return !once || touching[one.buffer] != steps;
+    const bool alike = !one.standard() ? std::none_of(one.reads.begin(), one.reads.end(),
+                                                      [](const Read& read) { return read.standard.has_value(); })
+                                       : one.layers().size() == 1;
+    return !once || !alike || touching[one.buffer] != steps;
   });
   return found;
 }

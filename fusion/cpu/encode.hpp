@@ -1,7 +1,7 @@
 #pragma once
 /// Values of the forward that lie encoded until the backward reads them: those that the backward reads for the
-/// gradients of layers' weights alone. An error in such a value touches these gradients and nothing else, and how much
-/// is known (fusion/codec/bounds.hpp).
+/// gradients of layers' weights alone, and inputs of batch norms. An error in such a value touches these gradients, and
+/// those of the layers below the norm; how much is known (fusion/codec/bounds.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +24,8 @@ inline constexpr std::int64_t kLeastEncoded = 1024;
 /// Recompute of plans that encode values: results that cost no products are computed again, unless they are encoded.
 inline constexpr Recompute kBesideEncoded = 1;
 
-/// The weights whose layers may read an encoded value: of convolutions and linear layers, each read by one call. The
-/// input of a batch norm is none: its error goes into the gradient that the norm passes on, and makes the gradients of
-/// the layers below it wrong by several times what is wanted.
+/// The weights whose layers may read an encoded value: of convolutions, linear layers and batch norms, each read by one
+/// call.
 [[nodiscard]] BoundLayout bounded_layers(const Graph& graph);
 
 /// Encodes and decodes values in a run of a plan with CompiledGraph::encoded. Refers to its arguments.
@@ -36,11 +35,13 @@ class Coding {
   Coding(std::span<const EncodedValue> plan, EncodedValues& values, SlotBounds& bounds, double share)
       : plan_(plan), values_(values), bounds_(bounds), share_(share) {}
 
-  void encode(std::size_t i, const float* x, Team* team);
-  /// Elements [first, first + count) of value i, which are whole pieces, to x.
-  void decode(std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const;
-  /// Memory in which the layer's backward sums up its output's gradient; nothing in steps that make no sums.
-  [[nodiscard]] std::optional<SlotBounds::Sums> sums(std::size_t weight) const;
+  /// Encodes value i, all of which lies at x.
+  void encode(const Run& run, std::size_t i, const float* x);
+  /// Elements [first, first + count) of value i, which are whole pieces, to x. `team`: who shares the work; null: the
+  /// caller alone.
+  void decode(const Run& run, std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const;
+  /// The slot's bounds in a step that measures; null in others.
+  [[nodiscard]] const SlotBounds* measured() const { return bounds_.measures() ? &bounds_ : nullptr; }
 
  private:
   std::span<const EncodedValue> plan_;
@@ -56,6 +57,7 @@ class LayerReads {
   struct Read {
     std::size_t step = 0;  ///< Position in the schedule.
     LayerInput layer;
+    std::optional<Standard> standard = {};  ///< If the layer is a batch norm.
     /// Elements that the step reads at a time, one stretch after the other; 0: all at once.
     std::int64_t piece = 0;
     /// If there are pieces: makes the step that may replace this one if the buffer is the plan's i-th encoded value. It
@@ -69,8 +71,10 @@ class LayerReads {
     std::vector<Read> reads;
     [[nodiscard]] std::vector<LayerInput> layers() const;  ///< Without duplicates.
     [[nodiscard]] std::int64_t piece() const;              ///< The piece that all reads have; 0: they differ.
+    [[nodiscard]] const std::optional<Standard>& standard() const { return reads.front().standard; }
   };
-  /// Buffers that no other step of the backward touches, of layers that read but one value each.
+  /// Buffers that no other step of the backward touches, of layers that read but one value each, and each either of
+  /// batch norms alone or of none.
   [[nodiscard]] std::vector<Candidate> candidates(const Schedule& schedule) const;
 
  private:

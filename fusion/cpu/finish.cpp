@@ -97,13 +97,16 @@ std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, Compil
     if (pinned[static_cast<std::size_t>(one.buffer)] || buffer.elements < kLeastEncoded) continue;
     const std::size_t i = plan.encoded.size();
     const std::int64_t n = buffer.elements, piece = one.piece();
-    plan.encoded.push_back({n, piece > 0 ? piece : n, one.layers()});
+    plan.encoded.push_back({n, piece > 0 ? piece : n, one.layers(), one.standard()});
     const Tensor x{one.buffer, 0, {n}, {1}, DType::kFloat32};
-    Step encode = step_of({x}, [i, x](const Run& run) { run.coding->encode(i, run.at<float>(x), run.team); });
-    Step decode = step_of({x}, [i, n, x](const Run& run) { run.coding->decode(i, 0, n, run.at<float>(x), run.team); });
+    const Standard by = one.standard().value_or(Standard{});
+    Step encode =
+        step_of({x, by.mean, by.deviation}, [i, x](const Run& run) { run.coding->encode(run, i, run.at<float>(x)); });
+    Step decode = step_of({x, by.mean, by.deviation},
+                          [i, n, x](const Run& run) { run.coding->decode(run, i, 0, n, run.at<float>(x), run.team); });
     encode.info = {kNoNode, "encode", false, "", encode.info.bytes, encode.info.sizes};
     decode.info = {kNoNode, "decode", true, "", decode.info.bytes, decode.info.sizes};
-    all.push_back({one.buffer, std::move(encode), std::move(decode), {}});
+    all.push_back({one.buffer, std::move(encode), std::move(decode), {}, one.standard().has_value()});
     if (piece == 0) continue;
     for (const LayerReads::Read& read : one.reads) all.back().instead.push_back({read.step, read.by_pieces(i)});
   }

@@ -31,6 +31,23 @@ bool is_wanted(RecomputeCost cost, Recompute recompute) {
   return false;
 }
 
+// By buffer: what may be encoded. A value that yields may not where that takes the way to one that the backward needs.
+std::vector<bool> encodable_of(const Schedule& schedule, std::span<const Recomputation> ways,
+                               std::span<const Encoding> encodings, std::size_t buffers, Recompute recompute) {
+  std::vector<bool> encodable(buffers, false), yields(buffers, false);
+  for (const Encoding& one : encodings) encodable[at(one.buffer)] = true;
+  for (const Encoding& one : encodings) yields[at(one.buffer)] = one.yields;
+  const std::vector<bool> read_later = touched_from(schedule, schedule.backward, buffers);
+  for (const Recomputation& way : ways) {
+    const std::size_t own = at(way.buffer);
+    if (!read_later[own] || encodable[own] || !is_wanted(way.cost, recompute)) continue;
+    for (const int b : way.step.buffers) {
+      if (yields[at(b)]) encodable[at(b)] = false;
+    }
+  }
+  return encodable;
+}
+
 // By buffer: what the backward does without until it computes it again. `encodable`, by buffer: what is encoded
 // otherwise, and then no way to the same bits of anything else.
 std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation> ways,
@@ -116,12 +133,11 @@ Recomputing recomputing(const Schedule& schedule, std::span<const Recomputation>
   const std::vector<bool> none(pinned.size(), false);
   Recomputing all{schedule, none, none, {}};
   if (ways.empty() && encodings.empty()) return all;
-  std::vector<bool> encodable = none;
-  for (const Encoding& one : encodings) encodable[at(one.buffer)] = true;
+  const std::vector<bool> encodable = encodable_of(schedule, ways, encodings, pinned.size(), recompute);
   all.given_away = choose(schedule, ways, encodable, pinned, recompute);
   std::vector<const Encoding*> encoded;
   for (const Encoding& one : encodings) {
-    if (!all.given_away[at(one.buffer)]) encoded.push_back(&one);
+    if (encodable[at(one.buffer)] && !all.given_away[at(one.buffer)]) encoded.push_back(&one);
   }
   for (const Encoding* const one : encoded) all.given_away[at(one->buffer)] = all.encoded[at(one->buffer)] = true;
   all.schedule.steps = forward_of(schedule, encoded);

@@ -57,6 +57,8 @@ struct Encoding {
     Step step;
   };
   std::vector<Instead> instead;
+  /// The value stays as it is where another one can be computed again from it that would have to be kept otherwise.
+  bool yields = false;
 };
 
 /// A training step's kernels, the backward's from `backward` on.

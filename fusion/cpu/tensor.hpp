@@ -39,6 +39,10 @@ struct Tensor {
   [[nodiscard]] bool contiguous() const;
   /// Every element of a gapless stretch of memory exactly once, in whatever order.
   [[nodiscard]] bool dense() const;
+  /// Whether its elements lie in its buffer where the other's lie in the other's.
+  [[nodiscard]] bool lies_like(const Tensor& other) const {
+    return sizes == other.sizes && strides == other.strides && offset == other.offset;
+  }
   /// Position of a dimension that may count from the end.
   [[nodiscard]] std::size_t index(std::int64_t d) const;
 

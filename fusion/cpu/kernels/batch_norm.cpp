@@ -115,33 +115,35 @@ inline __attribute__((always_inline)) void statistics(R, const T* x, std::int64_
       });
 }
 
-template <typename T>
+// x or the residual may be y.
+template <bool kRelu, bool kResidual, typename T>
 inline __attribute__((always_inline)) void apply(const Normalisation<T>& by, const T* x, const T* residual,
                                                  std::int64_t ld, std::int64_t rows, std::int64_t channels, T* y) {
   const T* __restrict mean = by.mean;
   const T* __restrict scale = by.scale;
   const T* __restrict shift = by.shift;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T* __restrict in = x + r * ld;
-    T* __restrict out = y + r * ld;
-    if (residual != nullptr) {
-      const T* __restrict other = residual + r * ld;
-      if (by.relu) {
-        for (std::int64_t c = 0; c < channels; ++c) {
-          const T v = (in[c] - mean[c]) * scale[c] + shift[c] + other[c];
-          out[c] = v < T{0} ? T{0} : v;
-        }
-      } else {
-        for (std::int64_t c = 0; c < channels; ++c) out[c] = (in[c] - mean[c]) * scale[c] + shift[c] + other[c];
-      }
-    } else if (by.relu) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const T v = (in[c] - mean[c]) * scale[c] + shift[c];
-        out[c] = v < T{0} ? T{0} : v;
-      }
-    } else {
-      for (std::int64_t c = 0; c < channels; ++c) out[c] = (in[c] - mean[c]) * scale[c] + shift[c];
+    const T* in = x + r * ld;
+    const T* other = residual + (kResidual ? r * ld : 0);
+    T* out = y + r * ld;
+#pragma GCC ivdep
+    for (std::int64_t c = 0; c < channels; ++c) {
+      T v = (in[c] - mean[c]) * scale[c] + shift[c];
+      if constexpr (kResidual) v += other[c];
+      out[c] = kRelu && v < T{0} ? T{0} : v;
     }
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void any_apply(const Normalisation<T>& by, const T* x, const T* residual,
+                                                     std::int64_t ld, std::int64_t rows, std::int64_t channels, T* y) {
+  if (residual != nullptr) {
+    by.relu ? apply<true, true>(by, x, residual, ld, rows, channels, y)
+            : apply<false, true>(by, x, residual, ld, rows, channels, y);
+  } else {
+    by.relu ? apply<true, false>(by, x, residual, ld, rows, channels, y)
+            : apply<false, false>(by, x, residual, ld, rows, channels, y);
   }
 }
 
@@ -277,11 +279,11 @@ void column_statistics(const double* x, std::int64_t ld, std::int64_t rows, std:
 }
 void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t ld,
                std::int64_t rows, std::int64_t channels, float* y) {
-  simd::multiversion([&] { apply(by, x, residual, ld, rows, channels, y); });
+  simd::multiversion([&] { any_apply(by, x, residual, ld, rows, channels, y); });
 }
 void normalise(const Normalisation<double>& by, const double* x, const double* residual, std::int64_t ld,
                std::int64_t rows, std::int64_t channels, double* y) {
-  simd::multiversion([&] { apply(by, x, residual, ld, rows, channels, y); });
+  simd::multiversion([&] { any_apply(by, x, residual, ld, rows, channels, y); });
 }
 void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t ld,
                       std::int64_t rows, std::int64_t channels, float* dy, double* sums, double* products) {

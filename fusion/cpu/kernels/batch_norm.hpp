@@ -21,7 +21,8 @@ inline void join_statistics(double n, double& mean, double& squares, double m, d
   mean += off * (m / (n + m));
 }
 
-/// y = (x - mean) * scale + shift, + residual (null: none); what is negative becomes 0 if `relu`. NaN stays.
+/// y = (x - mean) * scale + shift, + residual (null: none); what is negative becomes 0 if `relu`. NaN stays. y may be x
+/// or the residual.
 template <typename T>
 struct Normalisation {
   const T* mean = nullptr;

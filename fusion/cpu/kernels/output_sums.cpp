@@ -31,7 +31,25 @@ inline __attribute__((always_inline)) void add_rows(const float* dy, std::int64_
   }
 }
 
+inline __attribute__((always_inline)) double sum_of_squares(const float* x, std::int64_t n) {
+  constexpr std::int64_t kLanes = 16;  // sums side by side, in the same order with any width of registers
+  double sums[kLanes] = {};
+  for (std::int64_t i = 0; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t k = 0; k < kLanes; ++k) {
+      sums[k] += static_cast<double>(x[i + k]) * static_cast<double>(x[i + k]);
+    }
+  }
+  double sum = 0;
+  for (std::int64_t i = n / kLanes * kLanes; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (const double one : sums) sum += one;
+  return sum;
+}
+
 }  // namespace
+
+double mean_square(const float* x, std::int64_t n) {
+  return simd::multiversion([&] { return sum_of_squares(x, n); }) / static_cast<double>(n);
+}
 
 void sum_output(const ConvShape& s, const float* dy, double* scratch, const SlotBounds::Sums& out) {
   std::fill(out.squares.begin(), out.squares.end(), 0.0);

@@ -8,6 +8,9 @@
 
 namespace hfta::fusion::cpu {
 
+/// Mean square of n numbers, at least one.
+[[nodiscard]] double mean_square(const float* x, std::int64_t n);
+
 /// Sums of a convolution with `dy` [n, pixels, O]: the mean over taps of the sums over positions at which the tap meets
 /// a pixel and not padding. `scratch`: 2 O doubles.
 void sum_output(const ConvShape& shape, const float* dy, double* scratch, const SlotBounds::Sums& sums);

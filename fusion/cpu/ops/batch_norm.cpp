@@ -15,6 +15,7 @@ struct BatchNorm {
   Tensor signs;        // signs of y, where its relu reads neither x nor y
   bool batch = false;  // normalise by the batch's statistics
   bool relu = false;
+  bool mixes = false;  // each channel of x is a sum of all of what the layer before it reads
   std::function<double(const Run&)> momentum, eps;
   std::int64_t rows = 0, channels = 0;
   Tensor mean, deviation, scale, shift;  // [C]; deviation: its inverse
@@ -140,26 +141,75 @@ void normalise_rows(const BatchNorm& n, const Run& run, const Rows& rows, const 
             run.at<T>(n.y) + at);
 }
 
+// Finds the statistics; `then` takes channels whose statistics are there, some at a time or all at once.
+template <typename T, typename Then>
+void find_statistics(const BatchNorm& n, const Run& run, const Then& then) {
+  const Numbers numbers{n.momentum(run), n.eps(run)};
+  const auto sum = [&](const Rows& rows, const Channels& of) {
+    if (n.batch) sum_statistics<T>(n, run, rows, of);
+  };
+  sum_rows(run, n, sum, [&](const Channels& of) {
+    prepare<T>(n, run, of, numbers);
+    then(of);
+  });
+}
+
+// coherence_of() some rows and channels of x, spread evenly.
+double some_coherence(const BatchNorm& n, const Run& run) {
+  constexpr std::int64_t kRows = 512, kChannels = 64;
+  const std::int64_t rows = std::min(n.rows, kRows), channels = std::min(n.channels, kChannels);
+  const float* const x = run.at<float>(n.x);
+  std::vector<float> some(static_cast<std::size_t>(rows * channels));
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t k = 0; k < channels; ++k) {
+      const std::int64_t c = k * n.channels / channels, row = r * n.rows / rows;
+      some[static_cast<std::size_t>(r * channels + k)] =
+          (x[row * n.channels + c] - run.at<float>(n.mean)[c]) * run.at<float>(n.deviation)[c];
+    }
+  }
+  return coherence_of({some, static_cast<std::size_t>(channels)});
+}
+
+// Behind the statistics, where a run asks for it.
+void emit_coherence(Builder& b, const BatchNorm& n) {
+  b.emit({n.x, n.mean, n.deviation}, [n, place = *b.bounded(n.weight)](const Run& run) {
+    if (const SlotBounds* const bounds = run.coding->measured()) {
+      bounds->set_coherence(place, n.mixes ? some_coherence(n, run) : 1);
+    }
+  });
+}
+
+// The kernel emitted last may write y where the residual lies, or x: it reads an element before it writes y's.
+void allow_in_place(Builder& b, const BatchNorm& n) {
+  const Tensor& from = n.residual.defined() ? n.residual : n.x;
+  if (from.lies_like(n.y)) b.writes_in_place(from, n.y);
+}
+
 template <typename T>
 void forward(Builder& b, const BatchNorm& n) {
   const auto normalise_all = [n](const Run& run) {  // uses the statistics that are there
     share_rows(run, n, [&](const Rows& rows) { normalise_rows<T>(n, run, rows, {0, n.channels}); });
   };
-  b.emit({n.x, n.weight, n.bias, n.running_mean, n.running_var, n.residual, n.y, n.mean, n.deviation, n.scale, n.shift,
-          n.sums, n.products},
-         [=](const Run& run) {
-           const Numbers numbers{n.momentum(run), n.eps(run)};
-           const auto sum = [&](const Rows& rows, const Channels& of) {
-             if (n.batch) sum_statistics<T>(n, run, rows, of);
-           };
-           const bool by_rows = goes_by_rows(run, n);
-           sum_rows(run, n, sum, [&](const Channels& of) {
-             prepare<T>(n, run, of, numbers);
-             if (!by_rows) normalise_rows<T>(n, run, {0, n.rows}, of);
-           });
-           if (by_rows) normalise_all(run);
-         });
-  b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, normalise_all, RecomputeCost::kPass);
+  const std::vector<Tensor> statistics = {n.x,         n.weight, n.bias,  n.running_mean, n.running_var, n.mean,
+                                          n.deviation, n.scale,  n.shift, n.sums,         n.products};
+  const std::vector<Tensor> normalising = {n.x, n.residual, n.y, n.mean, n.scale, n.shift};
+  if (b.bounded(n.weight)) {  // x may be encoded in between, and y lie in its place
+    b.emit(statistics, [=](const Run& run) { find_statistics<T>(n, run, [](const Channels&) {}); });
+    if constexpr (std::is_same_v<T, float>) emit_coherence(b, n);
+    b.emit(normalising, normalise_all);
+  } else {
+    std::vector<Tensor> all = statistics;
+    all.insert(all.end(), {n.residual, n.y});
+    b.emit(all, [=](const Run& run) {
+      const bool by_rows = goes_by_rows(run, n);
+      find_statistics<T>(n, run, [&](const Channels& of) {
+        if (!by_rows) normalise_rows<T>(n, run, {0, n.rows}, of);
+      });
+      if (by_rows) normalise_all(run);
+    });
+  }
+  allow_in_place(b, n);
+  b.recomputable(n.y, normalising, normalise_all, RecomputeCost::kPass);
 }
 
 // Makes of the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.
@@ -190,50 +240,159 @@ void reduce(const BatchNorm& n, const Run& run, const Channels& of, const Builde
   }
 }
 
+// Arguments of the backward. Tensors that nobody wants are undefined.
+struct Gradients {
+  BatchNorm n;
+  Tensor dy;
+  bool by_output = false;  // the relu's mask is read from y
+  Builder::Part dweight, dbias, dx;
+  Tensor less, slope;  // [C]: what normalise_backward() takes off
+};
+
+// What the backward's two kernels do with some rows, `x` their first.
+template <typename T>
+void sum_gradients(const Gradients& g, const Run& run, const Rows& rows, const Channels& of, const T* x) {
+  const std::int64_t at = rows.first * g.n.channels + of.first, to = rows.set * g.n.channels + of.first;
+  column_gradients(normalisation<T>(g.n, run, of), x + of.first, g.by_output ? run.at<T>(g.n.y) + at : nullptr,
+                   g.n.channels, rows.count, of.count, run.at<T>(g.dy) + at, run.at<double>(g.n.sums) + to,
+                   run.at<double>(g.n.products) + to);
+}
+
+template <typename T>
+void join_gradients(const Gradients& g, const Run& run, const Channels& of) {
+  reduce<T>(g.n, run, of, g.dweight, g.dbias, run.at<T>(g.less), run.at<T>(g.slope));
+}
+
+template <typename T>
+void pass_on(const Gradients& g, const Run& run, const Rows& rows, const T* x) {
+  const std::int64_t at = rows.first * g.n.channels;
+  Normalisation<T> by = normalisation<T>(g.n, run, {0, g.n.channels});
+  by.relu = g.n.relu && !g.by_output;
+  normalise_backward(by, run.at<T>(g.less), run.at<T>(g.slope), x, run.at<T>(g.dy) + at, g.n.channels, rows.count,
+                     g.n.channels, run.at<T>(g.dx.tensor) + at, g.dx.add);
+}
+
+// A kernel's stand-in where x lies encoded: each thread decodes a set of rows at a time. `touched`: x is the first.
+template <typename Work, typename Finish>
+Builder::Pieces by_sets(Builder& b, const BatchNorm& n, std::vector<Tensor> touched, const Work& work,
+                        const Finish& finish) {
+  const std::int64_t piece = n.sets.length * n.channels;
+  const Tensor memory = b.scratch(piece);
+  touched.front() = memory;
+  return {piece, std::move(touched), [=](std::size_t i) -> Kernel {
+            return [=](const Run& run) {
+              share(run.team, n.sets, [&](std::int64_t first, std::int64_t count, int thread) {
+                auto* const x = run.own<float>(memory, thread);
+                run.coding->decode(run, i, first * n.channels, count * n.channels, x, nullptr);
+                work(run, Rows{first, count, first / n.sets.length}, x);
+              });
+              finish(run);
+            };
+          }};
+}
+
+template <typename T>
+void emit_sums(Builder& b, const Gradients& g) {
+  const BatchNorm& n = g.n;
+  const std::vector<Tensor> touched = {n.x,           g.by_output ? n.y : Tensor{},
+                                       g.dy,          n.mean,
+                                       n.scale,       n.shift,
+                                       n.sums,        n.products,
+                                       g.less,        g.slope,
+                                       n.deviation,   g.dweight.tensor,
+                                       g.dbias.tensor};
+  b.emit(touched, [g](const Run& run) {
+    const auto sum = [&](const Rows& rows, const Channels& of) {
+      sum_gradients<T>(g, run, rows, of, run.at<T>(g.n.x) + rows.first * g.n.channels);
+    };
+    sum_rows(run, g.n, sum, [&](const Channels& of) { join_gradients<T>(g, run, of); });
+  });
+  if constexpr (std::is_same_v<T, float>) {
+    if (!b.bounded(n.weight)) return;
+    const Channels all{0, n.channels};
+    b.reads_for_norm(
+        n.x, n.weight, {n.mean, n.deviation},
+        by_sets(
+            b, n, touched,
+            [g, all](const Run& run, const Rows& rows, const float* x) { sum_gradients<float>(g, run, rows, all, x); },
+            [g, all](const Run& run) { join_gradients<float>(g, run, all); }));
+  }
+}
+
+template <typename T>
+void emit_pass_on(Builder& b, const Gradients& g) {
+  const BatchNorm& n = g.n;
+  std::vector<Tensor> touched = {n.x, g.dy, g.dx.tensor, n.mean, n.scale, n.shift, g.less, g.slope};
+  b.emit(touched, [g](const Run& run) {
+    share_rows(run, g.n,
+               [&](const Rows& rows) { pass_on<T>(g, run, rows, run.at<T>(g.n.x) + rows.first * g.n.channels); });
+  });
+  if constexpr (std::is_same_v<T, float>) {
+    if (!b.bounded(n.weight)) return;
+    touched.push_back(n.deviation);
+    b.reads_for_norm(
+        n.x, n.weight, {n.mean, n.deviation},
+        by_sets(
+            b, n, touched, [g](const Run& run, const Rows& rows, const float* x) { pass_on<float>(g, run, rows, x); },
+            [](const Run&) {}));
+  }
+}
+
+// The noise_gain() of a step that measures, whose sums of dy are known to its bounds.
+double gain_of(const Gradients& g, const Run& run, const SlotBounds::Sums& sums, double coherence) {
+  const BatchNorm& n = g.n;
+  if (!n.batch) return 0;  // dx = scale dy
+  const auto rows = static_cast<double>(n.rows);
+  std::vector<NormChannel> channels(static_cast<std::size_t>(n.channels));
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const auto deviation = static_cast<double>(run.at<float>(n.deviation)[c]);
+    channels[c] = {.scale = static_cast<double>(run.at<float>(n.scale)[c]),
+                   .square = sums.squares[c] / rows,
+                   .mean = std::sqrt(sums.square_of_sums[c]) / rows,
+                   .product = run.at<double>(n.products)[c] * deviation / rows};
+  }
+  return noise_gain(channels, coherence);
+}
+
+// What the bound of x is found from. `weight`: place of the norm's weight. Behind the kernel that sums up.
+void emit_gain(Builder& b, const Gradients& g) {
+  const auto place = b.bounded(g.n.weight);
+  if (!place) return;
+  emit_output_sums(b, g.n.weight, g.dy, g.n.rows);
+  b.emit({g.dy, g.n.scale, g.n.deviation, g.n.products}, [g, place = *place](const Run& run) {
+    if (const SlotBounds* const bounds = run.coding->measured()) {
+      bounds->set_gain(place, gain_of(g, run, bounds->sums(place), bounds->coherence(place)));
+    }
+  });
+}
+
 template <typename T>
 void backward(Builder& b, const BatchNorm& norm) {
   const auto given = b.gradient(norm.y);
   if (!given) return;
-  const Tensor& dy = *given;
-  BatchNorm n = norm;
-  if (n.signs.defined()) {
-    emit_mask(b, dy, n.signs);
-    n.relu = false;
+  Gradients g;
+  g.n = norm;
+  g.dy = *given;
+  if (g.n.signs.defined()) {
+    emit_mask(b, g.dy, g.n.signs);
+    g.n.relu = false;
   }
-  const Tensor less = b.fresh({n.channels}), slope = b.fresh({n.channels});
-  const bool wants_x = b.wants_gradient(n.x), residual = b.wants_gradient(n.residual);
-  const Builder::Part dweight = b.contribute_if_wanted(n.weight), dbias = b.contribute_if_wanted(n.bias);
-  const bool by_output = n.relu && n.residual.defined();
-  b.emit({n.x, by_output ? n.y : Tensor{}, dy, n.mean, n.deviation, n.scale, n.shift, n.sums, n.products, less, slope,
-          dweight.tensor, dbias.tensor},
-         [=](const Run& run) {
-           const auto sum = [&](const Rows& rows, const Channels& of) {
-             const std::int64_t at = rows.first * n.channels + of.first, to = rows.set * n.channels + of.first;
-             column_gradients(normalisation<T>(n, run, of), run.at<T>(n.x) + at,
-                              by_output ? run.at<T>(n.y) + at : nullptr, n.channels, rows.count, of.count,
-                              run.at<T>(dy) + at, run.at<double>(n.sums) + to, run.at<double>(n.products) + to);
-           };
-           const auto join = [&](const Channels& of) {
-             reduce<T>(n, run, of, dweight, dbias, run.at<T>(less), run.at<T>(slope));
-           };
-           sum_rows(run, n, sum, join);
-         });
-  if (wants_x) {
+  g.by_output = g.n.relu && g.n.residual.defined();
+  g.less = b.fresh({g.n.channels});
+  g.slope = b.fresh({g.n.channels});
+  g.dweight = b.contribute_if_wanted(g.n.weight);
+  g.dbias = b.contribute_if_wanted(g.n.bias);
+  emit_sums<T>(b, g);
+  if constexpr (std::is_same_v<T, float>) emit_gain(b, g);
+  const bool residual = b.wants_gradient(g.n.residual);
+  if (b.wants_gradient(g.n.x)) {
     // Nobody reads dy any more, but for the residual: the gradient of x takes its place.
-    const bool in_place = !residual && !b.gradient(n.x);
-    const Builder::Part dx = in_place ? Builder::Part{dy, false} : b.contribute(n.x);
-    b.emit({n.x, dy, dx.tensor, n.mean, n.scale, n.shift, less, slope}, [=](const Run& run) {
-      Normalisation<T> by = normalisation<T>(n, run, {0, n.channels});
-      by.relu = n.relu && !by_output;
-      share_rows(run, n, [&](const Rows& rows) {
-        const std::int64_t at = rows.first * n.channels;
-        normalise_backward(by, run.at<T>(less), run.at<T>(slope), run.at<T>(n.x) + at, run.at<T>(dy) + at, n.channels,
-                           rows.count, n.channels, run.at<T>(dx.tensor) + at, dx.add);
-      });
-    });
-    if (in_place) b.contribute(n.x, dy);
+    const bool in_place = !residual && !b.gradient(g.n.x);
+    g.dx = in_place ? Builder::Part{g.dy, false} : b.contribute(g.n.x);
+    emit_pass_on<T>(b, g);
+    if (in_place) b.hand_on_gradient(g.n.y, g.n.x);
   }
-  if (residual) b.contribute(n.residual, dy);
+  if (residual) b.hand_on_gradient(g.n.y, g.n.residual);
 }
 
 // C last in memory, the others in order.
@@ -266,6 +425,19 @@ std::optional<std::size_t> fused_addition(LoweringContext& site, const Dims& siz
   return reader;
 }
 
+// Whether the node's input is made by a linear layer, or by a convolution without groups.
+bool mixes_channels(const LoweringContext& site) {
+  const auto* const value = site.argument<ValueId>(0);
+  const auto maker = value != nullptr ? site.b.maker(*value) : std::nullopt;
+  if (!maker) return false;
+  const Node& node = site.b.graph().nodes[*maker];
+  if (node.op == "aten::linear") return true;
+  constexpr std::size_t kGroups = 6;
+  if (!node.op.starts_with("aten::conv1d") && !node.op.starts_with("aten::conv2d")) return false;
+  const auto* const groups = node.args.size() > kGroups ? argument_if<std::int64_t>(node, kGroups) : nullptr;
+  return groups != nullptr && *groups == 1;
+}
+
 // Schema: input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled.
 void batch_norm(LoweringContext& site) {
   Builder& b = site.b;
@@ -282,6 +454,7 @@ void batch_norm(LoweringContext& site) {
   n.batch = site.flag(5);
   n.momentum = site.slot_number(6);
   n.eps = site.slot_number(7);
+  n.mixes = mixes_channels(site);
   n.channels = x.size(1);
   n.rows = x.numel() / n.channels;
   if (n.batch && n.rows == 1) site.fail("one value for each channel has no variance");

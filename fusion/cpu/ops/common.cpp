@@ -36,12 +36,22 @@ void emit_mask(Builder& b, const Tensor& dy, const Tensor& signs) {
   b.emit({dy, signs}, [=](const Run& run) { mask_by_signs(run.team, run.at<float>(dy), words_of(run, signs), n); });
 }
 
+void emit_input_square(Builder& b, const Tensor& weight, const Tensor& x) {
+  const auto place = b.bounded(weight);
+  if (!place || !x.dense()) return;
+  b.emit({x}, [=, n = x.numel(), place = *place](const Run& run) {
+    if (const SlotBounds* const bounds = run.coding->measured()) {
+      bounds->set_input(place, mean_square(run.at<float>(x), n));
+    }
+  });
+}
+
 void emit_output_sums(Builder& b, const Tensor& weight, const Tensor& dy, std::int64_t rows) {
   const auto place = b.bounded(weight);
   if (!place) return;
   b.emit({dy}, [=, place = *place](const Run& run) {
-    if (const auto sums = run.coding->sums(place)) {
-      sum_output(run.at<float>(dy), rows, *sums);
+    if (const SlotBounds* const bounds = run.coding->measured()) {
+      sum_output(run.at<float>(dy), rows, bounds->sums(place));
     }
   });
 }

@@ -41,6 +41,9 @@ void fill_mask(const Run& run, T* mask, std::int64_t n, double rate, std::uint32
 [[nodiscard]] Tensor kept_signs(Builder& b, const Tensor& y);
 /// dy, of y's layout, becomes 0 where y is 0.
 void emit_mask(Builder& b, const Tensor& dy, const Tensor& signs);
+/// Emits the kernel that tells the mean square of the input of a layer whose weight is Builder::bounded, where a run
+/// asks for it. Before the layer's own.
+void emit_input_square(Builder& b, const Tensor& weight, const Tensor& x);
 /// Emits the kernel that sums up the output gradient [rows, O] of a layer whose weight is Builder::bounded, where a run
 /// asks for it.
 void emit_output_sums(Builder& b, const Tensor& weight, const Tensor& dy, std::int64_t rows);

@@ -18,8 +18,7 @@ namespace {
 // copied first.
 template <typename T>
 bool in_place(const Tensor& from, const Tensor& to, const DataPass<T>& product) {
-  const bool alike = from.sizes == to.sizes && from.strides == to.strides && from.offset == 0 && to.offset == 0;
-  return alike && product.copies_source();
+  return from.lies_like(to) && from.offset == 0 && product.copies_source();
 }
 
 // A pass over a batch, and its memory: turned weights, then scratch.
@@ -78,7 +77,9 @@ void emit_conv_sums(Builder& b, const Conv& c, const Tensor& dy) {
   if (!place) return;
   const Tensor scratch = b.fresh({2 * c.shape.o}, DType::kFloat64);
   b.emit({dy, scratch}, [=, shape = c.shape, place = *place](const Run& run) {
-    if (const auto sums = run.coding->sums(place)) sum_output(shape, run.at<float>(dy), run.at<double>(scratch), *sums);
+    if (const SlotBounds* const bounds = run.coding->measured()) {
+      sum_output(shape, run.at<float>(dy), run.at<double>(scratch), bounds->sums(place));
+    }
   });
 }
 
@@ -167,7 +168,7 @@ Builder::Pieces by_images(Builder& b, const Gradients<float>& g, std::vector<Ten
             return [=](const Run& run) {
               run_backward<float>(g, run, false, [&](const SomeImages& some) {
                 auto* const x = run.at<float>(memory);
-                run.coding->decode(i, some.first * image, some.images * image, x, some.team);
+                run.coding->decode(run, i, some.first * image, some.images * image, x, some.team);
                 return x;
               });
             };
@@ -239,6 +240,7 @@ void backward(Builder& b, const Conv& c, const Tensor& signs) {
 
 void emit_conv(Builder& b, const Conv& conv) {
   typed(b.dtype(), [&]<typename T>() {
+    if (!conv.transposed) emit_input_square(b, conv.weight, conv.x);
     forward<T>(b, conv);
     const Tensor signs = conv.relu ? kept_signs(b, conv.y) : Tensor{};
     b.differentiable({conv.x, conv.weight, conv.bias}, {conv.y}, [&b, conv, signs] { backward<T>(b, conv, signs); });

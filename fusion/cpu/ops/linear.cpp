@@ -159,6 +159,7 @@ Linear linear_of(Builder& b, const Tensor& x, const Tensor& weight, const Tensor
 }
 
 void emit(Builder& b, Linear l, bool final) {
+  emit_input_square(b, l.weight, l.x);
   typed(b.dtype(), [&]<typename T>() { forward<T>(b, l, final); });
   if (l.relu) l.signs = kept_signs(b, l.y);
   b.differentiable({l.x, l.weight, l.bias}, {l.y},

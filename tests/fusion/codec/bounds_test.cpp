@@ -1,9 +1,11 @@
 // The rule of bounds on numbers made by hand; what it says of real layers: tests/fusion/cpu/gradient_error_test.cpp.
 #include "fusion/codec/bounds.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/random.hpp"
@@ -226,6 +228,76 @@ TEST_CASE("movement") {
   CHECK(movement(0, 0) == 1);
   CHECK(movement(0, 1) == kInfinity);
   CHECK(movement(1, 0) == kInfinity);
+}
+
+TEST_CASE("the gain of a batch norm is the noise in what it passes on, in a simulation") {
+  // dx of a norm without noise and with it, and the gradients that a layer of inputs x below it makes of both.
+  constexpr std::size_t kRows = 4000, kInputs = 6;
+  constexpr double kBound = 0.05;
+  CountedRandom random(3, Stream::kDropout, 0);
+  const auto normal = [&] { return random.normal(); };
+  std::vector<std::array<double, kInputs>> x(kRows);
+  std::vector<double> xn(kRows), dy(kRows);
+  std::array<double, kInputs> weights = {};
+  for (double& w : weights) w = normal();
+  for (std::size_t i = 0; i < kRows; ++i) {
+    for (double& v : x[i]) v = normal();
+    xn[i] = std::inner_product(weights.begin(), weights.end(), x[i].begin(), 0.0);
+  }
+  const double size = std::sqrt(std::inner_product(xn.begin(), xn.end(), xn.begin(), 0.0) / kRows);
+  for (double& v : xn) v /= size;
+  for (std::size_t i = 0; i < kRows; ++i) dy[i] = normal() + 0.3 * xn[i] + 0.2;
+  const auto mean = [&](const auto& f) {
+    double sum = 0;
+    for (std::size_t i = 0; i < kRows; ++i) sum += f(i);
+    return sum / kRows;
+  };
+  const double mean_dy = mean([&](std::size_t i) { return dy[i]; });
+  const auto gradient = [&](const std::vector<double>& read) {
+    const double product = mean([&](std::size_t i) { return dy[i] * read[i]; });
+    std::array<double, kInputs> all = {};
+    for (std::size_t k = 0; k < kInputs; ++k) {
+      all[k] = kRows * mean([&](std::size_t i) { return (dy[i] - mean_dy - read[i] * product) * x[i][k]; });
+    }
+    return all;
+  };
+  const auto exact = gradient(xn);
+  double error = 0;
+  constexpr int kTimes = 400;
+  for (int t = 0; t < kTimes; ++t) {
+    std::vector<double> read = xn;
+    for (double& v : read) v += kBound * (2 * random.uniform() - 1);
+    const auto found = gradient(read);
+    for (std::size_t k = 0; k < kInputs; ++k) error += std::pow(found[k] - exact[k], 2) / (kTimes * kInputs);
+  }
+  const double square = mean([&](std::size_t i) { return dy[i] * dy[i]; }),
+               product = mean([&](std::size_t i) { return dy[i] * xn[i]; });
+  const NormChannel channel{.scale = 1, .square = square, .mean = mean_dy, .product = product};
+  const double gain = noise_gain({&channel, 1}, 1.0 / kInputs), of_dx = square - mean_dy * mean_dy - product * product;
+  const double foreseen = kBound * gain / std::sqrt(3.0) * std::sqrt(kRows * of_dx);  // inputs' mean square is 1
+  CHECK(std::sqrt(error) == Approx(foreseen).epsilon(0.1));
+}
+
+TEST_CASE("the coherence of channels is their mean squared correlation") {
+  constexpr std::size_t kRows = 512, kChannels = 8;
+  CountedRandom random(4, Stream::kDropout, 0);
+  const auto rows = [&](double common) {  // of variance 1, `common` of which all channels share
+    std::vector<float> all;
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const double shared = random.normal();
+      for (std::size_t c = 0; c < kChannels; ++c) {
+        all.push_back(static_cast<float>(std::sqrt(common) * shared + std::sqrt(1 - common) * random.normal()));
+      }
+    }
+    return all;
+  };
+  const std::vector<float> apart = rows(0), some = rows(0.7), equal = rows(1);
+  CHECK(coherence_of({apart, kChannels}) == kLeastCoherence);
+  CHECK(coherence_of({some, kChannels}) == Approx(0.49).epsilon(0.25));
+  CHECK(coherence_of({equal, kChannels}) == Approx(1).epsilon(0.25));
+  CHECK(coherence_of({equal, 1}) == 1);
+  CHECK(coherence_of({{}, 3}) == 1);
+  CHECK(coherence_of({std::vector<float>(6, std::numeric_limits<float>::quiet_NaN()), 3}) == 1);
 }
 
 }  // namespace hfta::fusion

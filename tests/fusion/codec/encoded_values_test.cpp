@@ -34,8 +34,8 @@ TEST_CASE("values come back within their bounds, whatever their number and whoev
   EncodedValues alone, shared;
   Team team(3);
   for (int step = 0; step < 3; ++step) {
-    alone.begin(sizes.size(), 1);
-    shared.begin(sizes.size(), team.threads());
+    alone.begin(sizes.size());
+    shared.begin(sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const std::vector<float> x = normals(sizes[i], 10 * i + static_cast<std::size_t>(step));
       alone.encode(i, x, whole(x), 0.1F, nullptr);
@@ -60,7 +60,7 @@ TEST_CASE("pieces come back one by one, as they do together") {
       CAPTURE(n, piece);
       const std::vector<float> x = normals(n, n + piece);
       EncodedValues values;
-      values.begin(1, team.threads());
+      values.begin(1);
       values.encode(0, x, piece, 0.1F, &team);
       const std::vector<float> together = back(values, 0, n);
       float worst = 0;
@@ -81,9 +81,85 @@ TEST_CASE("pieces come back one by one, as they do together") {
 TEST_CASE("with a bound of 0 values come back as they were") {
   const std::vector<float> x = normals(9999, 3);
   EncodedValues values;
-  values.begin(1, 1);
+  values.begin(1);
   values.encode(0, x, whole(x), 0, nullptr);
   CHECK(back(values, 0, x.size()) == x);
+}
+
+namespace {
+
+// Bytes of slabs that the values take; slabs are small ones here.
+std::int64_t bytes_of(const std::vector<float>& x, float bound) {
+  EncodedValues values;
+  values.begin(1);
+  values.encode(0, x, whole(x), bound, nullptr);
+  return values.held_bytes();
+}
+
+}  // namespace
+
+TEST_CASE("what is 0 comes back as 0 and takes a bit, what is behind a relu a bit less than its size says") {
+  constexpr float kBound = 0.01F;
+  const std::vector<float> x = normals(std::size_t{1} << 20, 5);
+  std::vector<float> relu = x, absolute = x, sparse = x, none(x.size(), 0);
+  for (float& v : relu) v = std::max(v, 0.0F);
+  for (float& v : absolute) v = std::abs(v);
+  for (std::size_t i = 0; i < sparse.size(); ++i) sparse[i] = i % 16 == 3 ? sparse[i] : 0;
+  for (const std::vector<float>* const one : {&relu, &absolute, &sparse, &none}) {
+    EncodedValues values;
+    values.begin(1);
+    values.encode(0, *one, whole(*one), kBound, nullptr);
+    const std::vector<float> found = back(values, 0, one->size());
+    float worst = 0;
+    bool zeros = true;
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      worst = std::max(worst, std::abs(found[k] - (*one)[k]));
+      zeros = zeros && ((*one)[k] != 0 || found[k] == 0);
+    }
+    CHECK(worst <= kBound * (1 + 0x1p-20F) + 0x1p-22F);
+    CHECK(zeros);
+  }
+  const auto bits = [&](const std::vector<float>& one) {
+    return 8.0 * static_cast<double>(bytes_of(one, kBound)) / static_cast<double>(one.size());
+  };
+  const double all = bits(x);
+  // A slab more or less is a bit of each value.
+  CHECK(bits(relu) < 2 + 0.5 * all);
+  CHECK(bits(sparse) < 2.5 + all / 16);
+  CHECK(bits(none) < 2.5);
+}
+
+TEST_CASE("values by their channels are within the bound of what they are by them") {
+  constexpr std::size_t kChannels = 5, kRows = 3000;
+  constexpr float kBound = 0.02F;
+  const std::vector<float> mean = {0, 100, -3, 1e-3F, 7}, deviation = {1, 0.01F, 20, 500, 3};
+  std::vector<float> x = normals(kRows * kChannels, 6);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = mean[i % kChannels] + x[i] / deviation[i % kChannels];
+  const StandardByChannel by{mean, deviation};
+  Team team(3);
+  for (const std::size_t piece : {kChannels, 64 * kChannels, x.size()}) {
+    EncodedValues values;
+    values.begin(1);
+    values.encode(0, x, piece, kBound, &team, &by);
+    std::vector<float> found(x.size());
+    for (std::size_t first = 0; first < x.size(); first += piece) {
+      const std::size_t count = std::min(piece, x.size() - first);
+      values.decode(0, first, std::span(found).subspan(first, count), nullptr, &by);
+    }
+    float worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      worst = std::max(worst, std::abs(found[i] - x[i]) * deviation[i % kChannels]);
+    }
+    CAPTURE(piece, worst);
+    CHECK(worst < kBound * 1.001F);
+    CHECK(worst > kBound * 0.9F);
+  }
+  EncodedValues exact;
+  exact.begin(1);
+  exact.encode(0, x, x.size(), 0, nullptr, &by);
+  std::vector<float> found(x.size());
+  exact.decode(0, 0, found, nullptr, &by);
+  CHECK(found == x);
 }
 
 TEST_CASE("slabs are kept from step to step, and hold little more than what is encoded") {
@@ -93,14 +169,14 @@ TEST_CASE("slabs are kept from step to step, and hold little more than what is e
   EncodedValues values;
   std::int64_t held = 0;
   for (int step = 0; step < 4; ++step) {
-    values.begin(2, 1);
+    values.begin(2);
     for (const std::size_t i : {0, 1}) values.encode(i, x, whole(x), 0.05F, nullptr);
     if (step == 0) held = values.held_bytes();
     CHECK(values.held_bytes() == held);
   }
   CHECK(held > 2 * encoded);
   CHECK(static_cast<double>(held) < 1.15 * static_cast<double>(2 * encoded));
-  const std::int64_t foreseen = EncodedValues::held_bytes_for(2 * encoded, 1);
+  const std::int64_t foreseen = EncodedValues::held_bytes_for(2 * encoded);
   CHECK(std::abs(static_cast<double>(held - foreseen)) < 0.1 * static_cast<double>(held));
 }
 

@@ -60,7 +60,8 @@ TEST_CASE("weights without a bound take no numbers") {
   CHECK(none.size() == 0);
   CHECK_FALSE(some.has(0));
   CHECK(some.has(3));
-  CHECK(some.offset(3) + 4 + 2 * 2 == some.size());
+  constexpr std::size_t kNumbers = 7;  // of a layer, beside its sums by output channel
+  CHECK(some.offset(3) + kNumbers + 2 * 2 == some.size());
 }
 
 TEST_CASE("a slot begins with what its input says, and then has what the step before says") {
@@ -85,6 +86,48 @@ TEST_CASE("bounds stay while they do not move, and are found anew at once when t
   CHECK(wild.measured.size() > 3 * calm.measured.size());
 }
 
+namespace {
+
+// A linear layer (0), a norm behind it (1), another layer (2) and another norm (3).
+struct NormedSlot {
+  BoundLayout layout{{2, 2, 2, 2}, {{1, {0}}, {3, {0, 1, 2}}}};
+  std::vector<double> row = std::vector<double>(layout.size(), 0);
+
+  // Runs a step in which each layer may be off by wanted[its place], and returns the second norm's bound.
+  float step(const std::vector<double>& wanted) {
+    SlotBounds bounds(layout, row, 1);
+    for (const std::size_t norm : {1, 3}) bounds.set_coherence(norm, 0.25);
+    const float bound = bounds.norm_bound(3, kShare);
+    for (std::size_t w = 0; w < wanted.size(); ++w) {
+      std::ranges::fill(bounds.sums(w).squares, 4.0);
+      if (!layout.is_norm(w)) bounds.set_input(w, 9);
+      bounds.set_wanted(w, wanted[w]);
+    }
+    for (const std::size_t norm : {1, 3}) bounds.set_gain(norm, 0.5);
+    bounds.end();
+    return bound;
+  }
+  float second_step(const std::vector<double>& wanted) {
+    static_cast<void>(step(wanted));
+    return step(wanted);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a norm's bound is what the gradient of its weight and those of the layers below it can take") {
+  const double root = std::sqrt(3.0), gain = 0.5;
+  // Two norms are above layer 0, one is above layer 2. An input's mean square is 9, a norm's 1; sums of squares are 4.
+  const auto as_seen = [](double x) { return Approx(static_cast<double>(static_cast<float>(x))); };
+  CHECK(NormedSlot().second_step({1, 99, 99, 99}) == as_seen(root * kPassedOn / std::sqrt(2.0) / 6 / gain));
+  CHECK(NormedSlot().second_step({99, 99, 1, 99}) == as_seen(root * kPassedOn / 6 / gain));
+  CHECK(NormedSlot().second_step({99, 1, 99, 99}) == as_seen(root * kPassedOn / 2 / gain));
+  CHECK(NormedSlot().second_step({99, 99, 99, 1}) == as_seen(root / 2));
+  CHECK(NormedSlot().second_step({99, 99, 0, 99}) == 0);
+  const double sigma = kShare * std::sqrt(2 / 3.14159265358979);  // of gradients that are noise
+  CHECK(NormedSlot().step({1, 1, 1, 1}) == as_seen(root * sigma * kPassedOn / std::sqrt(2.0) / std::sqrt(0.25)));
+}
+
 TEST_CASE("a row that is copied goes on as the other one") {
   for (int pause = 0; pause < 20; ++pause) {
     Slot one(5);
@@ -103,6 +146,9 @@ TEST_CASE("numbers that no step wrote give bounds that are in no way worse than 
     std::fill(slot.row.begin(), slot.row.end(), odd);
     for (int s = 0; s < 12; ++s) CHECK_NOTHROW(slot.step(4, 0.5));
     CHECK(slot.measured.size() >= 2);
+    NormedSlot normed;
+    std::fill(normed.row.begin(), normed.row.end(), odd);
+    for (int s = 0; s < 12; ++s) CHECK_FALSE(std::isnan(normed.step({1, 1, 1, 1})));
   }
 }
 

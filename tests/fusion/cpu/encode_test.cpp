@@ -38,6 +38,12 @@ class Net {
     return *this;
   }
   Net& relu() { return call("aten::relu"); }
+  Net& norm(bool trained = true, bool batch = true) {
+    const std::string name = std::to_string(small.weights.size());
+    const auto vector = [&](const char* what, bool with) { return weight(what + name, {kChannels}, with); };
+    return call("aten::batch_norm", {vector("weight", trained), vector("bias", trained), vector("mean", false),
+                                     vector("var", false), batch, 0.1, 1e-5, false});
+  }
 
   [[nodiscard]] CompiledGraph plan(Recompute recompute = kBesideEncoded) {
     Graph graph = small.graph;
@@ -118,6 +124,25 @@ TEST_CASE("values that something else reads, too, are kept") {
          n.conv().call("aten::add.Tensor", {other, std::int64_t{1}});
        },
        2},
+      {"a norm, and what it makes", [](Net& n) { n.conv().norm().relu().conv(); }, 3},
+      {"a norm by running statistics", [](Net& n) { n.conv().norm(true, false).relu().conv(); }, 3},
+      {"a norm that is not trained: its result is computed again", [](Net& n) { n.conv().norm(false).relu().conv(); },
+       1},
+      {"a norm and a layer of one value",
+       [](Net& n) {
+         n.conv();
+         const ValueId x = n.y;
+         const ValueId other = n.norm().y;
+         n.y = x;
+         n.conv().call("aten::add.Tensor", {other, std::int64_t{1}});
+       },
+       1},
+      {"a norm whose result is read by something else: it is computed again, from what is kept",
+       [](Net& n) {
+         n.conv().norm();
+         n.call("aten::mul.Tensor", {n.y});
+       },
+       1},
   };
   for (const Case& one : cases) {
     INFO(one.name);
@@ -125,6 +150,54 @@ TEST_CASE("values that something else reads, too, are kept") {
     one.make(net);
     CHECK(count(net.plan(), "encode") == one.encoded);
   }
+}
+
+TEST_CASE("a norm passes its noise on to what it is computed from") {
+  Net net;
+  net.conv().norm().relu().conv().norm();
+  const BoundLayout bounds = [&] {
+    Graph graph = net.small.graph;
+    for (Weight& one : graph.weights) one.dtype = DType::kFloat32;
+    return bounded_layers(graph);
+  }();
+  std::vector<std::size_t> layers;  // conv, norm, conv, norm
+  for (std::size_t w = 0; w < bounds.weights(); ++w) {
+    if (bounds.has(w)) layers.push_back(w);
+  }
+  REQUIRE(layers.size() == 4);
+  CHECK_FALSE(bounds.is_norm(layers[2]));
+  CHECK(bounds.below(layers[1]) == std::vector<std::size_t>{layers[0]});
+  CHECK(bounds.below(layers[3]) == std::vector<std::size_t>{layers[0], layers[1], layers[2]});
+  CHECK(bounds.norms_above(layers[0]) == 2);
+  CHECK(bounds.norms_above(layers[1]) == 1);
+  CHECK(bounds.norms_above(layers[3]) == 0);
+}
+
+TEST_CASE("a norm's result lies where its input lay, which is encoded before") {
+  const auto arena_of = [](int norms) {
+    Net net;
+    net.conv();
+    for (int k = 0; k < norms; ++k) net.norm();
+    return net.plan().arena_bytes;
+  };
+  constexpr std::size_t kValue = sizeof(float) * kBatch * kChannels * kPixels * kPixels;
+  CHECK(arena_of(9) < arena_of(1) + kValue);
+}
+
+TEST_CASE("a gradient that goes on as it is takes the place of the one before, however long the way") {
+  Net net;
+  net.conv();
+  constexpr std::size_t kAdditions = 4;
+  for (std::size_t k = 0; k < kAdditions; ++k) {
+    const ValueId x = net.y;
+    const ValueId other = net.conv().y;
+    net.y = x;
+    net.call("aten::add.Tensor", {other, std::int64_t{1}});
+  }
+  const CompiledGraph plan = net.plan();
+  const auto copies = std::count_if(plan.infos.begin(), plan.infos.end(),
+                                    [](const auto& info) { return info.op == "aten::add.Tensor" && info.backward; });
+  CHECK(copies == kAdditions);  // of the gradient for the convolution; the other one is handed on
 }
 
 TEST_CASE("nothing is computed again from a value that was encoded") {
@@ -193,10 +266,10 @@ TEST_CASE("a value that two layers read is encoded within the smaller one of the
     }
     SlotBounds bounds(layout, row, 100);
     EncodedValues values;
-    values.begin(1, 1);
+    values.begin(1);
     Coding coding(plan, values, bounds, 0.01);
-    coding.encode(0, x.data(), nullptr);
-    coding.decode(0, 0, 2048, back.data(), nullptr);
+    coding.encode({}, 0, x.data());
+    coding.decode({}, 0, 0, 2048, back.data(), nullptr);
     float most = 0;
     for (std::size_t i = 0; i < x.size(); ++i) most = std::max(most, std::abs(x[i] - back[i]));
     CHECK(most < 1.001F * kSmall);
