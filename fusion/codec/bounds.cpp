@@ -28,6 +28,16 @@ std::vector<double> nonzero_shares(const SavedInput& input) {
   return shares;
 }
 
+// Root mean square of what is not 0; NaN where all is.
+double size_of_nonzero(std::span<const float> x) {
+  double squares = 0, nonzero = 0;
+  for (const float v : x) {
+    squares += static_cast<double>(v) * static_cast<double>(v);
+    nonzero += v != 0 ? 1 : 0;
+  }
+  return std::sqrt(squares / nonzero);
+}
+
 // The root of the mean over channels of term(channel, its outputs).
 template <typename Term>
 double root_of_mean(std::size_t channels, std::span<const OutputSums> outputs, Term term) {
@@ -101,8 +111,10 @@ double gradient_error(const SavedInput& input, std::span<const OutputSums> outpu
 
 float bound_for(const SavedInput& input, std::span<const OutputSums> outputs, double sigma) {
   constexpr int kSteps = 40;
-  const double first = sigma / uniform_error(input, outputs, 1);
-  if (!usable(sigma) || !usable(first) || !(first < static_cast<double>(std::numeric_limits<float>::max()))) return 0;
+  constexpr auto kMost = static_cast<double>(std::numeric_limits<float>::max());
+  const double uniform = sigma / uniform_error(input, outputs, 1);
+  if (!usable(sigma) || !usable(uniform) || uniform >= kMost) return 0;
+  const double first = std::min(uniform, size_of_nonzero(input.values));
   float bound = std::nextafter(static_cast<float>(first), 0.0F);
   for (int s = 0; s < kSteps; ++s) {
     const double found = gradient_error(input, outputs, bound);
@@ -114,12 +126,7 @@ float bound_for(const SavedInput& input, std::span<const OutputSums> outputs, do
 }
 
 float first_bound(const SavedInput& input, double share) {
-  double squares = 0, nonzero = 0;
-  for (const float x : input.values) {
-    squares += static_cast<double>(x) * static_cast<double>(x);
-    nonzero += x != 0 ? 1 : 0;
-  }
-  const double bound = share * std::sqrt(6 / std::numbers::pi * squares / nonzero);
+  const double bound = std::min(share * std::sqrt(6 / std::numbers::pi), 1.0) * size_of_nonzero(input.values);
   return usable(bound) && bound < static_cast<double>(std::numeric_limits<float>::max()) ? static_cast<float>(bound)
                                                                                          : 0;
 }

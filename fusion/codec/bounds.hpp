@@ -19,9 +19,11 @@
 ///
 ///     sigma^2 = m^2 (sum L)^2 + (v - m^2) (sum L^2 - (sum L)^2 / n)                                              (2)
 ///
-/// is what is held below the wanted error. Each channel of the input is a term of its own, with its m and v and the L
-/// of the outputs that it has a part in (of all, or of those of its group); sigma^2 is the mean over channels. Sums
-/// leave out positions at which a weight meets padding: a wide or dilated kernel on a small image does at many.
+/// is what is held below the wanted error; and no bound is more than the root mean square of x where it is not 0, as
+/// the errors of larger ones have little to do with chance. Each channel of the input is a term of its own, with its m
+/// and v and the L of the outputs that it has a part in (of all, or of those of its group); sigma^2 is the mean over
+/// channels. Sums leave out positions at which a weight meets padding: a wide or dilated kernel on a small image does
+/// at many.
 ///
 /// A batch norm's input is another case. What lies encoded of it is xn, the input by its channel's mean and deviation,
 /// whose variance is 1 in each channel: one bound suits all. The norm's backward reads it for the gradient of its own
@@ -49,8 +51,9 @@
 ///
 ///     noise <= kPassedOn / sqrt(K) sigma / sqrt(mean x^2 sum L^2)                                                (5)
 ///
-/// where K norms above the layer share that room equally. Their noise adds up to kPassedOn of sigma, which beside the
-/// error of the layer's own input is little: sqrt(1 + kPassedOn^2).
+/// where it is taken that norms and layers on the way keep the share as it is. K norms above the layer share that room
+/// equally. Their noise adds up to kPassedOn of sigma, which beside the error of the layer's own input is little:
+/// sqrt(1 + kPassedOn^2).
 
 #include <cstddef>
 #include <cstdint>
@@ -101,6 +104,10 @@ struct CodingError {
 
 /// Share of sigma that the noise of all batch norms above a layer may make of its gradient's error.
 inline constexpr double kPassedOn = 0.6;
+
+/// Most that the bound of a norm's input is, of its channels' deviations: few bits are saved beyond, and errors then
+/// have to do with dy, as a relu behind the norm cuts off what is below 0 of both.
+inline constexpr double kMostOfDeviation = 0.0625;
 
 /// One channel of a batch norm in a step: its factor, and means over its n positions.
 struct NormChannel {

@@ -92,8 +92,13 @@ void EncodedValues::begin(std::size_t count) {
   values_.resize(count);
 }
 
-std::byte* EncodedValues::allocate(std::size_t bytes) {
+std::byte* EncodedValues::allocate(std::size_t bytes, Encoded& value) {
   const std::lock_guard lock(mutex_);
+  if (bytes <= value.room.size()) {
+    std::byte* const at = value.room.data();
+    value.room = value.room.subspan(bytes);
+    return at;
+  }
   if (slab_ < slabs_.size() && slabs_[slab_].bytes - used_ < bytes) {
     ++slab_;
     used_ = 0;
@@ -108,7 +113,7 @@ std::byte* EncodedValues::allocate(std::size_t bytes) {
   return at;
 }
 
-EncodedValues::Part EncodedValues::write_part(std::span<const float> x, float bound) {
+EncodedValues::Part EncodedValues::write_part(std::span<const float> x, float bound, Encoded& value) {
   Scratch scratch;
   const std::size_t mask_bytes = mask_words(x.size()) * sizeof(std::uint32_t);
   // A bound of 0 keeps the sign of a zero, too.
@@ -120,7 +125,7 @@ EncodedValues::Part EncodedValues::write_part(std::span<const float> x, float bo
     for (std::size_t k = 0; k < nonzero; ++k) scratch.nonzero[k] -= middle;
   }
   const std::size_t before = masked ? mask_bytes : 0, bytes = before + fusion::encode(rest, bound, scratch.bytes);
-  std::byte* const at = allocate(bytes);
+  std::byte* const at = allocate(bytes, value);
   std::memcpy(at, scratch.mask.data(), before);
   std::memcpy(at + before, scratch.bytes.data(), bytes - before);
   return {at, bytes, masked ? nonzero : kAllOfThem, middle};
@@ -136,25 +141,26 @@ void EncodedValues::read_part(const Part& part, std::span<float> x) {
   if (part.middle != 0) {
     for (std::size_t k = 0; k < part.nonzero; ++k) nonzero[k] += part.middle;
   }
+  if (part.nonzero < nonzero.size()) nonzero[part.nonzero] = 0;  // put_nonzero() looks at one more
   put_nonzero(mask.data(), nonzero.data(), x);
 }
 
-void EncodedValues::encode(std::size_t i, std::span<const float> x, std::size_t piece, float bound, Team* team,
-                           const StandardByChannel* by) {
+void EncodedValues::encode(std::size_t i, std::span<const float> x, const EncodeAs& as, Team* team) {
   Encoded& value = values_.at(i);
-  value.layout = {x.size(), piece};
-  value.standard = by != nullptr && bound > 0;
+  value.layout = {x.size(), as.piece};
+  value.standard = as.by != nullptr && as.bound > 0;
+  value.room = as.room;
   value.parts.resize(value.layout.count());
   share(team, static_cast<std::int64_t>(value.parts.size()), [&](std::int64_t stretch, int) {
     const auto part = static_cast<std::size_t>(stretch), begin = value.layout.begin(part);
     const std::span<const float> own = x.subspan(begin, value.layout.begin(part + 1) - begin);
     if (!value.standard) {
-      value.parts[part] = write_part(own, bound);
+      value.parts[part] = write_part(own, as.bound, value);
       return;
     }
     std::array<float, kPart> standard;
-    simd::multiversion([&] { standardise(*by, begin, own, standard.data()); });
-    value.parts[part] = write_part(std::span(standard).first(own.size()), bound);
+    simd::multiversion([&] { standardise(*as.by, begin, own, standard.data()); });
+    value.parts[part] = write_part(std::span(standard).first(own.size()), as.bound, value);
   });
 }
 
@@ -170,12 +176,6 @@ void EncodedValues::decode(std::size_t i, std::size_t first, std::span<float> x,
     read_part(value.parts.at(part), own);
     if (value.standard) simd::multiversion([&] { undo(*by, begin, own); });
   });
-}
-
-std::int64_t EncodedValues::held_bytes_for(std::int64_t encoded) {
-  std::int64_t held = 0;
-  while (held < encoded) held += static_cast<std::int64_t>(next_slab(held));
-  return held;
 }
 
 }  // namespace hfta::fusion

@@ -17,28 +17,31 @@ struct StandardByChannel {
   std::span<const float> mean, deviation;
 };
 
+/// How a value lies encoded.
+struct EncodeAs {
+  std::size_t piece = 1;  ///< Elements of a piece, at least 1; the last may be shorter.
+  float bound = 0;
+  const StandardByChannel* by = nullptr;  ///< Null: x itself is encoded. Read if the bound is more than 0.
+  std::span<std::byte> room = {};         ///< Memory for what fits into it, until the value is decoded no more.
+};
+
 /// Values, each a row of pieces of equal length that can be decoded one by one. A piece is encoded in parts
-/// (codec.hpp), which lie one behind another in slabs. Where many elements of a part are 0, only the others are
-/// encoded, behind a mask. Slabs are kept from step to step, so that a steady step allocates nothing. One thread, or
-/// team, at a time.
+/// (codec.hpp), which lie one behind another in memory that the caller gives, and in slabs if that is too small. Where
+/// many elements of a part are 0, only the others are encoded, behind a mask. Slabs are kept from step to step, so that
+/// a steady step allocates nothing. One thread, or team, at a time.
 class EncodedValues {
  public:
   /// Forgets all values; slabs stay. `count`: number of values to come.
   void begin(std::size_t count);
-  /// Encodes value i < count, once. `piece`: elements of a piece, at least 1; the last may be shorter. `team` (null:
-  /// the caller alone) shares the work, to the same values. `by` (null: x itself is encoded): read if the bound is more
-  /// than 0, and then to be given to decode(), too.
-  void encode(std::size_t i, std::span<const float> x, std::size_t piece, float bound, Team* team,
-              const StandardByChannel* by = nullptr);
+  /// Encodes value i < count, once. `team` (null: the caller alone) shares the work, to the same values.
+  void encode(std::size_t i, std::span<const float> x, const EncodeAs& as, Team* team);
   /// Decodes encode()'s x from element `first` on, as x'. `first` and the end of `x` are ends of pieces. May be called
-  /// any number of times.
+  /// any number of times. `by`: that of encode().
   void decode(std::size_t i, std::size_t first, std::span<float> x, Team* team,
               const StandardByChannel* by = nullptr) const;
 
   /// Bytes of the slabs, which are held from step to step.
   [[nodiscard]] std::int64_t held_bytes() const { return held_; }
-  /// What held_bytes() is for `encoded` bytes of values.
-  [[nodiscard]] static std::int64_t held_bytes_for(std::int64_t encoded);
 
  private:
   struct Slab {
@@ -63,16 +66,17 @@ class EncodedValues {
   struct Encoded {
     Parts layout;
     std::vector<Part> parts;
-    bool standard = false;  ///< Values by their channels are encoded.
+    bool standard = false;      ///< Values by their channels are encoded.
+    std::span<std::byte> room;  ///< What is left of it.
   };
-  [[nodiscard]] std::byte* allocate(std::size_t bytes);
-  [[nodiscard]] Part write_part(std::span<const float> x, float bound);
+  [[nodiscard]] std::byte* allocate(std::size_t bytes, Encoded& value);
+  [[nodiscard]] Part write_part(std::span<const float> x, float bound, Encoded& value);
   static void read_part(const Part& part, std::span<float> x);
 
   std::vector<Slab> slabs_;
   std::size_t slab_ = 0, used_ = 0;  ///< Where the next part goes.
   std::int64_t held_ = 0;
-  std::mutex mutex_;  ///< Guards the members above.
+  std::mutex mutex_;  ///< Guards the members above, and what is left of a value's room.
   std::vector<Encoded> values_;
 };
 

@@ -21,8 +21,7 @@ std::size_t take_nonzero(std::span<const float> x, std::uint32_t* mask, float* k
   simd::multiversion([&] {
     for (std::size_t i = 0; i < x.size(); i += kWord) {
       // The length of a whole word is a constant, so that its loop runs in vectors.
-      mask[i / kWord] =
-          x.size() - i >= kWord ? mask_of(x.data() + i, kWord) : mask_of(x.data() + i, x.size() - i);
+      mask[i / kWord] = x.size() - i >= kWord ? mask_of(x.data() + i, kWord) : mask_of(x.data() + i, x.size() - i);
     }
   });
   std::size_t count = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 namespace hfta::fusion {
@@ -19,8 +18,9 @@ std::int64_t steps_of(double number, std::int64_t most) {
   return number >= 0 && number <= static_cast<double>(most) ? static_cast<std::int64_t>(number) : 0;
 }
 
-float as_bound(double bound) {
-  return bound > 0 && bound < static_cast<double>(std::numeric_limits<float>::max()) ? static_cast<float>(bound) : 0;
+// Of a norm's input, whose noise is to be at most that.
+float bound_of(double noise) {
+  return noise > 0 ? static_cast<float>(std::min(std::numbers::sqrt3 * noise, kMostOfDeviation)) : 0;  // 0 if it is NaN
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ float SlotBounds::found_norm_bound(std::size_t norm) const {
         bearable_noise(number(layer, kWanted), number(layer, kInput), squares(layer), layout_.norms_above(layer));
     if (gain > 0) noise = std::min(noise, bearable / gain);
   }
-  return as_bound(std::numbers::sqrt3 * noise);
+  return bound_of(noise);
 }
 
 // What (3) is for a layer: L has nothing to do with x, so that layers' gradients are those of noise, and mean(dy xn) is
@@ -110,7 +110,7 @@ float SlotBounds::first_norm_bound(std::size_t norm, double share) const {
   for (const std::size_t layer : layout_.below(norm)) {
     noise = std::min(noise, bearable_noise(sigma, 1, 1, layout_.norms_above(layer)) / std::sqrt(coherence(norm)));
   }
-  return as_bound(std::numbers::sqrt3 * noise);
+  return bound_of(noise);
 }
 
 void SlotBounds::set_input(std::size_t weight, double mean_square) const { number(weight, kInput) = mean_square; }

@@ -46,16 +46,6 @@ std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
   return elements;
 }
 
-// A guess, as slots' bounds are not known before they train. Measured ratios: docs/memory.md.
-std::int64_t expected_encoded_bytes(const cpu::CompiledGraph& plan) {
-  constexpr double kBitsOfNorm = 9.25, kBitsOfLayer = 6.25, kBitsOfByte = 8;  // of an element
-  double bits = 0;
-  for (const cpu::EncodedValue& value : plan.encoded) {
-    bits += static_cast<double>(value.elements) * (value.standard ? kBitsOfNorm : kBitsOfLayer);
-  }
-  return EncodedValues::held_bytes_for(static_cast<std::int64_t>(bits / kBitsOfByte));
-}
-
 }  // namespace
 
 Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
@@ -165,16 +155,14 @@ std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, 
   const std::int64_t n = training_batch(graph, recipe);
   const GradientUse use = gradient_use(recipe);
   std::vector<std::int64_t> first, all(recompute.size(), 0);  // bytes of the first phase; of all phases
-  std::int64_t evaluating = 0, encoded = 0;
+  std::int64_t evaluating = 0;
   const auto arenas_of = [&](const SpecializedGraph& one) {
     const BoundLayout bounds = bounds_in(one.graph, recipe);
     const cpu::TrainingOptions options = {.library = library.get(), .threads = threads};
     if (bounds.size() == 0) {
       return cpu::arena_sizes(training_request(one, recipe, n, training_options(options, bounds, use)), recompute);
     }
-    const cpu::CompiledGraph plan = training_plan(one, recipe, n, options, bounds, use);
-    encoded = expected_encoded_bytes(plan);
-    return std::vector<std::size_t>(recompute.size(), plan.arena_bytes);
+    return std::vector<std::size_t>(recompute.size(), training_plan(one, recipe, n, options, bounds, use).arena_bytes);
   };
   for_each_phase(
       graph, recipe,
@@ -191,7 +179,7 @@ std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, 
           evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
         }
       });
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]) + encoded;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]);
   return all;
 }
 

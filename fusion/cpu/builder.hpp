@@ -197,7 +197,8 @@ class Builder {
   [[nodiscard]] Recomputing scheduled(const CompiledGraph& plan, const std::vector<Encoding>& encoded,
                                       const std::vector<bool>& pinned, Recompute recompute);
   [[nodiscard]] std::vector<bool> pinned(const CompiledGraph& plan) const;
-  [[nodiscard]] std::vector<Encoding> encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const;
+  [[nodiscard]] std::vector<Encoding> encodings(const std::vector<bool>& pinned, CompiledGraph& plan);
+  [[nodiscard]] Tensor room_for(std::int64_t n, bool of_norm);
   [[nodiscard]] std::vector<Placed> lifetimes(const CompiledGraph& plan, const Recomputing& all) const;
   [[nodiscard]] Placement placed(const CompiledGraph& plan, const Recomputing& all) const;
   void let_move(CompiledGraph& plan, const Recomputing& all) const;

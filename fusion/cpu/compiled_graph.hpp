@@ -84,6 +84,7 @@ struct EncodedValue {
   std::int64_t piece = 1;     ///< Elements that a kernel decodes at a time.
   std::vector<LayerInput> layers;
   std::optional<Standard> standard = {};  ///< If it is the input of a batch norm, the one of `layers`.
+  Tensor room = {};                       ///< [bytes]: memory for as much as it is foreseen to take.
 };
 
 /// Immutable; any number of threads or teams may run it, each with an arena of its own.

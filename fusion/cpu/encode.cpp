@@ -45,21 +45,28 @@ std::vector<bool> nodes_above(const Graph& graph, const std::vector<std::size_t>
   return seen;
 }
 
-// By the weight of a batch norm: the layers that it passes its noise on to. `places`, by node: the weight of its layer,
-// if that has a bound.
-std::map<std::size_t, std::vector<std::size_t>> layers_below(const Graph& graph,
-                                                             const std::vector<std::optional<std::size_t>>& places) {
-  std::map<std::size_t, std::vector<std::size_t>> below;
-  const std::vector<std::size_t> makers = makers_of(graph);
+// By node: position of the weight of its layer, if that has a bound.
+using Places = std::vector<std::optional<std::size_t>>;
+
+// The layers to whose gradients the norm at node `norm` passes its noise on; nothing if that of another weight is among
+// them, of which nobody knows what it can take. Biases of layers are no others: they take what their layer takes.
+std::optional<std::vector<std::size_t>> layers_below(const Graph& graph, const std::vector<std::size_t>& makers,
+                                                     const std::vector<bool>& trained, const Places& places,
+                                                     std::size_t norm) {
+  std::vector<std::size_t> layers;
+  const std::vector<bool> above = nodes_above(graph, makers, norm);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!places[n] || graph.nodes[n].op != kBatchNorm) continue;
-    std::vector<std::size_t>& layers = below[*places[n]];
-    const std::vector<bool> above = nodes_above(graph, makers, n);
-    for (std::size_t i = 0; i < n; ++i) {
-      if (above[i] && places[i]) layers.push_back(*places[i]);
+    if (!above[n]) continue;
+    if (places[n]) {
+      layers.push_back(*places[n]);
+      continue;
+    }
+    const std::vector<ValueId> reads = inputs_of(graph.nodes[n]);
+    if (std::ranges::any_of(reads, [&](ValueId id) { return trained[static_cast<std::size_t>(id)]; })) {
+      return std::nullopt;
     }
   }
-  return below;
+  return layers;
 }
 
 StandardByChannel standard_in(const Run& run, const Standard& by) {
@@ -77,15 +84,27 @@ BoundLayout bounded_layers(const Graph& graph) {
     if (const auto weight = weight_of(graph.nodes[n])) layer[*weight] = n;
   }
   std::vector<std::int64_t> outputs;
-  std::vector<std::optional<std::size_t>> places(graph.nodes.size());
+  std::vector<bool> trained(graph.values.size(), false);
+  Places places(graph.nodes.size());
   for (const Weight& weight : graph.weights) {
     const auto value = static_cast<std::size_t>(weight.value);
     const bool bounded = weight.trained && weight.dtype == DType::kFloat32 && !weight.shape.empty() &&
                          layer[value] != kNobody && reads[value] == 1;
     if (bounded) places[layer[value]] = outputs.size();
     outputs.push_back(bounded ? weight.shape.front() : 0);
+    trained[value] = weight.trained;
   }
-  return BoundLayout(std::move(outputs), layers_below(graph, places));
+  std::map<std::size_t, std::vector<std::size_t>> below;
+  const std::vector<std::size_t> makers = makers_of(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!places[n] || graph.nodes[n].op != kBatchNorm) continue;
+    if (auto layers = layers_below(graph, makers, trained, places, n)) {
+      below[*places[n]] = *std::move(layers);
+    } else {
+      outputs[*places[n]] = 0;
+    }
+  }
+  return BoundLayout(std::move(outputs), std::move(below));
 }
 
 void Coding::encode(const Run& run, std::size_t i, const float* x) {
@@ -99,7 +118,11 @@ void Coding::encode(const Run& run, std::size_t i, const float* x) {
     bound = own < bound ? own : bound;
   }
   const StandardByChannel by = value.standard ? standard_in(run, *value.standard) : StandardByChannel{};
-  values_.encode(i, all, static_cast<std::size_t>(value.piece), bound, run.team, value.standard ? &by : nullptr);
+  const EncodeAs as{static_cast<std::size_t>(value.piece),
+                    bound,
+                    value.standard ? &by : nullptr,
+                    {run.at<std::byte>(value.room), static_cast<std::size_t>(value.room.numel())}};
+  values_.encode(i, all, as, run.team);
 }
 
 void Coding::decode(const Run& run, std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const {

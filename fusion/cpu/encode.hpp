@@ -21,6 +21,9 @@ namespace hfta::fusion::cpu {
 
 /// Values of fewer elements are kept as they are: they are not worth the bytes around them.
 inline constexpr std::int64_t kLeastEncoded = 1024;
+/// Bits of an element that are foreseen for values that lie encoded, of norms' inputs and of layers': they depend on
+/// the data. What is more lies in memory that no plan knows of. Measured: docs/memory.md.
+inline constexpr double kBitsOfNormInput = 8.75, kBitsOfLayerInput = 5.25;
 /// Recompute of plans that encode values: results that cost no products are computed again, unless they are encoded.
 inline constexpr Recompute kBesideEncoded = 1;
 

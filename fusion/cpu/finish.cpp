@@ -89,26 +89,36 @@ Placement Builder::placed(const CompiledGraph& plan, const Recomputing& all) con
   return placement;
 }
 
+// Memory for as much as a value of n elements is foreseen to take.
+Tensor Builder::room_for(std::int64_t n, bool of_norm) {
+  constexpr double kBitsOfByte = 8;
+  const double bytes = (of_norm ? kBitsOfNormInput : kBitsOfLayerInput) / kBitsOfByte * static_cast<double>(n);
+  return fresh({static_cast<std::int64_t>(bytes)}, DType::kUInt8);
+}
+
 // Encodings of values that may be encoded; kernels know a value by its position in plan.encoded.
-std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const {
+std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, CompiledGraph& plan) {
   std::vector<Encoding> all;
   for (const LayerReads::Candidate& one : layer_reads_.candidates(schedule_)) {
-    const Buffer& buffer = buffers_[static_cast<std::size_t>(one.buffer)];
-    if (pinned[static_cast<std::size_t>(one.buffer)] || buffer.elements < kLeastEncoded) continue;
+    const std::int64_t n = buffers_[static_cast<std::size_t>(one.buffer)].elements, piece = one.piece();
+    if (pinned[static_cast<std::size_t>(one.buffer)] || n < kLeastEncoded) continue;
     const std::size_t i = plan.encoded.size();
-    const std::int64_t n = buffer.elements, piece = one.piece();
-    plan.encoded.push_back({n, piece > 0 ? piece : n, one.layers(), one.standard()});
+    const Tensor room = room_for(n, one.standard().has_value());
+    plan.encoded.push_back({n, piece > 0 ? piece : n, one.layers(), one.standard(), room});
     const Tensor x{one.buffer, 0, {n}, {1}, DType::kFloat32};
     const Standard by = one.standard().value_or(Standard{});
-    Step encode =
-        step_of({x, by.mean, by.deviation}, [i, x](const Run& run) { run.coding->encode(run, i, run.at<float>(x)); });
-    Step decode = step_of({x, by.mean, by.deviation},
+    Step encode = step_of({x, by.mean, by.deviation, room},
+                          [i, x](const Run& run) { run.coding->encode(run, i, run.at<float>(x)); });
+    Step decode = step_of({x, by.mean, by.deviation, room},
                           [i, n, x](const Run& run) { run.coding->decode(run, i, 0, n, run.at<float>(x), run.team); });
     encode.info = {kNoNode, "encode", false, "", encode.info.bytes, encode.info.sizes};
     decode.info = {kNoNode, "decode", true, "", decode.info.bytes, decode.info.sizes};
     all.push_back({one.buffer, std::move(encode), std::move(decode), {}, one.standard().has_value()});
     if (piece == 0) continue;
-    for (const LayerReads::Read& read : one.reads) all.back().instead.push_back({read.step, read.by_pieces(i)});
+    for (const LayerReads::Read& read : one.reads) {
+      all.back().instead.push_back({read.step, read.by_pieces(i)});
+      all.back().instead.back().step.buffers.push_back(room.buffer);
+    }
   }
   return all;
 }
@@ -124,8 +134,8 @@ Recomputing Builder::scheduled(const CompiledGraph& plan, const std::vector<Enco
 std::size_t Builder::arena_bytes(std::span<const ValueId> outputs, Recompute recompute) {
   CompiledGraph ends;
   bind_ends(ends, outputs);
+  const std::vector<Encoding> encoded = encodings(pinned(ends), ends);
   const std::vector<bool> fixed = pinned(ends);
-  const std::vector<Encoding> encoded = encodings(fixed, ends);
   return placed(ends, scheduled(ends, encoded, fixed, recompute)).bytes;
 }
 
@@ -158,8 +168,8 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recomp
   plan.threads = threads_;
   bind_ends(plan, outputs);
   if (!training_) schedule_.backward = schedule_.steps.size();
+  const std::vector<Encoding> encoded = encodings(pinned(plan), plan);
   const std::vector<bool> fixed = pinned(plan);
-  const std::vector<Encoding> encoded = encodings(fixed, plan);
   const Recomputing all = scheduled(plan, encoded, fixed, recompute);
   for (std::size_t i = 0; i < encoded.size(); ++i) {
     if (!all.encoded[static_cast<std::size_t>(encoded[i].buffer)]) plan.encoded[i].elements = 0;

@@ -354,7 +354,7 @@ double gain_of(const Gradients& g, const Run& run, const SlotBounds::Sums& sums,
   return noise_gain(channels, coherence);
 }
 
-// What the bound of x is found from. `weight`: place of the norm's weight. Behind the kernel that sums up.
+// What the bound of x is found from. Behind the kernel that sums up.
 void emit_gain(Builder& b, const Gradients& g) {
   const auto place = b.bounded(g.n.weight);
   if (!place) return;
@@ -407,7 +407,7 @@ Dims channels_last(std::int64_t dims) {
 std::optional<std::size_t> fused_addition(LoweringContext& site, const Dims& sizes, ValueId& other) {
   Builder& b = site.b;
   const auto reader = b.only_reader(site.output());
-  if (!reader) return std::nullopt;
+  if (!reader || site.node().no_gradient) return std::nullopt;
   const Node& node = b.graph().nodes[*reader];
   const bool adds = node.op == "aten::add.Tensor" || (node.op == "aten::add_.Tensor" && !node.no_gradient);
   if (!adds) return std::nullopt;

@@ -119,11 +119,13 @@ TEST_CASE("a norm's bound is what the gradient of its weight and those of the la
   const double root = std::sqrt(3.0), gain = 0.5;
   // Two norms are above layer 0, one is above layer 2. An input's mean square is 9, a norm's 1; sums of squares are 4.
   const auto as_seen = [](double x) { return Approx(static_cast<double>(static_cast<float>(x))); };
-  CHECK(NormedSlot().second_step({1, 99, 99, 99}) == as_seen(root * kPassedOn / std::sqrt(2.0) / 6 / gain));
-  CHECK(NormedSlot().second_step({99, 99, 1, 99}) == as_seen(root * kPassedOn / 6 / gain));
-  CHECK(NormedSlot().second_step({99, 1, 99, 99}) == as_seen(root * kPassedOn / 2 / gain));
-  CHECK(NormedSlot().second_step({99, 99, 99, 1}) == as_seen(root / 2));
-  CHECK(NormedSlot().second_step({99, 99, 0, 99}) == 0);
+  const double s = 0.01;
+  CHECK(NormedSlot().second_step({s, 1, 1, 1}) == as_seen(root * s * kPassedOn / std::sqrt(2.0) / 6 / gain));
+  CHECK(NormedSlot().second_step({1, 1, s, 1}) == as_seen(root * s * kPassedOn / 6 / gain));
+  CHECK(NormedSlot().second_step({1, s, 1, 1}) == as_seen(root * s * kPassedOn / 2 / gain));
+  CHECK(NormedSlot().second_step({1, 1, 1, s}) == as_seen(root * s / 2));
+  CHECK(NormedSlot().second_step({1, 1, 1, 1}) == as_seen(kMostOfDeviation));
+  CHECK(NormedSlot().second_step({1, 1, 0, 1}) == 0);
   const double sigma = kShare * std::sqrt(2 / 3.14159265358979);  // of gradients that are noise
   CHECK(NormedSlot().step({1, 1, 1, 1}) == as_seen(root * sigma * kPassedOn / std::sqrt(2.0) / std::sqrt(0.25)));
 }

@@ -126,6 +126,24 @@ TEST_CASE("batch norm that is added to a part of what is read again is no place 
   CHECK_THROWS_WITH(run_training(n.small), Catch::Contains("it writes what is read elsewhere"));
 }
 
+TEST_CASE("what is added to a batch norm that runs without gradients has its own") {
+  for (const char* const op : {"aten::add.Tensor", "aten::add_.Tensor"}) {
+    Norm n = norm_of({4, 3, 2}, true);
+    n.small.graph.nodes.front().no_gradient = true;
+    for (Weight& weight : n.small.graph.weights) weight.trained = false;
+    const ValueId other = n.small.weight("other", {4, 3, 2});
+    const ValueId sum = n.small.call("aten::mul.Tensor", {other, 2.0});
+    n.small.call("aten::add.Tensor", {sum, n.y, std::int64_t{1}});
+    n.small.graph.nodes.back().op = op;
+    const Outcome outcome = run_training(n.small);
+    REQUIRE(outcome.gradients.size() == n.small.graph.weights.size());
+    const std::vector<double>& found = outcome.gradients.back();
+    REQUIRE(found.size() == 4 * 3 * 2);
+    CHECK(std::ranges::any_of(found, [](double v) { return v != 0; }));
+    check_gradients(n.small);
+  }
+}
+
 TEST_CASE("running statistics move towards the batch's") {
   for (const double offset : {0.0, 1e4}) {
     Norm n = norm_of({6, 3, 4, 4}, true);
