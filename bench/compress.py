@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Whether compressed training finds what uncompressed training finds: 27 trials on the digits of each of three nets.
 
-    bench/compress.py [--epochs 8] [--nets vgg,resnet,mobilenet] [--hfta-tune PROGRAM]
+    python3 bench/compress.py [--epochs 8] [--seeds 2] [--nets vgg,resnet,mobilenet] [--hfta-tune PROGRAM]
 
-Each net's study is a grid of 3 learning rates, 3 momenta and 3 weight decays, which is run three times: with
-`memory.policy: keep` under two seeds, and with `compress` under the first one. The distance of two runs is the mean over
-trials of the difference of their last val_accuracy; tau is Kendall's tau-b of their rankings. Compression costs nothing
-where it is no further from the run with the same seed than another seed is.
+Each net's study is a grid of 3 learning rates, 3 momenta and 3 weight decays, which is run under each seed with
+`memory.policy: keep` and with `compress`. The distance of two runs is the mean over trials of the difference of their
+last val_accuracy; tau is Kendall's tau-b of their rankings. Both are means: over all pairs of runs with `keep`, and over
+pairs with `keep` and `compress` of one seed. Compression costs nothing where that is no further than another seed is.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import math
 import pathlib
 import subprocess
 import tempfile
+from statistics import mean
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -77,7 +78,7 @@ def accuracies(program, folder, policy, seed):
 
 
 def distance(a, b):
-    return sum(abs(x - y) for x, y in zip(a, b)) / len(a)
+    return mean(abs(x - y) for x, y in zip(a, b))
 
 
 def tau(a, b):
@@ -91,20 +92,23 @@ def tau(a, b):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=2, help="at least 2")
     parser.add_argument("--nets", default=",".join(NETS))
     parser.add_argument("--hfta-tune", type=pathlib.Path, default=ROOT / "build/release/bin/hfta-tune")
     options = parser.parse_args()
-    print("| net | beside keep, seed 1 | best | mean | distance | tau |\n|---|---|---|---|---|---|")
+    seeds = range(1, options.seeds + 1)
+    print("| net | pairs of runs | best | mean | distance | tau |\n|---|---|---|---|---|---|")
     for net in options.nets.split(","):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "study.json").write_text(json.dumps(config(NETS[net](), options.epochs)))
-            runs = {run: accuracies(options.hfta_tune, folder, *run)
-                    for run in (("keep", 1), ("keep", 2), ("compress", 1))}
-        first = runs["keep", 1]
-        for (policy, seed), found in runs.items():
-            print(f"| {net} | {policy}, seed {seed} | {max(found):.4f} | {sum(found) / len(found):.4f} | "
-                  f"{distance(first, found):.4f} | {tau(first, found):.3f} |", flush=True)
+            keep, compress = ([accuracies(options.hfta_tune, folder, policy, seed) for seed in seeds]
+                              for policy in ("keep", "compress"))
+        for pairs, runs, what in (([*itertools.combinations(keep, 2)], keep, "keep, two seeds"),
+                                  ([*zip(keep, compress)], compress, "compress and keep, one seed")):
+            print(f"| {net} | {what} | {mean(max(run) for run in runs):.4f} | {mean(mean(run) for run in runs):.4f} | "
+                  f"{mean(distance(*pair) for pair in pairs):.4f} | {mean(tau(*pair) for pair in pairs):.3f} |",
+                  flush=True)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,7 @@ TEST_CASE("what is added to a batch norm that runs without gradients has its own
     for (Weight& weight : n.small.graph.weights) weight.trained = false;
     const ValueId other = n.small.weight("other", {4, 3, 2});
     const ValueId sum = n.small.call("aten::mul.Tensor", {other, 2.0});
+    std::swap(n.small.graph.nodes[0], n.small.graph.nodes[1]);  // what is added is there before the norm
     n.small.call("aten::add.Tensor", {sum, n.y, std::int64_t{1}});
     n.small.graph.nodes.back().op = op;
     const Outcome outcome = run_training(n.small);
