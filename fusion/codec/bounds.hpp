@@ -45,8 +45,10 @@
 ///
 /// with the sums over channels. The layer's input is gone where c is wanted. But xn is a mixture of what the layer
 /// reads, and so are its other channels, by other weights: a channel's mean squared correlation with those is what it
-/// would be with the inputs, were the weights drawn. That is taken for c, and 1 where a channel is made of inputs of
-/// its own. The noise's share goes down the net with dx. What a layer below can take of it: its gradient may be off by
+/// would be with the inputs, were the weights drawn. That is taken for c, and 1 where xn may be something else. It is
+/// taken, too, that e has to do neither with dy nor with xn, for which the bound has to be small: kMostOfDeviation.
+///
+/// The noise's share goes down the net with dx. What a layer below can take of it: its gradient may be off by
 /// sigma, and pure noise of the energy of its L would make elements of it of sqrt(mean x^2 sum L^2),
 ///
 ///     noise <= kPassedOn / sqrt(K) sigma / sqrt(mean x^2 sum L^2)                                                (5)

@@ -270,6 +270,11 @@ bool Builder::differentiable(const std::vector<Tensor>& inputs, const std::vecto
   return true;
 }
 
+void Builder::set_gradient(const Tensor& t, int gradient) {
+  buffer_of(t).gradient = gradient;
+  buffer_of(t).reached = true;
+}
+
 Tensor Builder::gradient_view(const Tensor& t) {
   Tensor view = t;
   view.buffer = buffer_of(t).gradient;
@@ -286,7 +291,7 @@ Builder::Part Builder::contribute(const Tensor& input) {
   if (buffer.gradient >= 0) return {gradient_view(input), true};
   const std::int64_t elements = buffer.elements;
   const Tensor all = fresh({elements}, buffer.dtype);
-  buffer_of(input).gradient = all.buffer;
+  set_gradient(input, all.buffer);
   const bool covers = input.numel() == elements && input.dense();
   if (!covers) {
     emit({all}, zero_kernel(all));
@@ -306,7 +311,7 @@ void Builder::contribute(const Tensor& input, const Tensor& part) {
   const bool taken =
       std::count_if(buffers_.begin(), buffers_.end(), [&](const Buffer& b) { return b.gradient == part.buffer; }) > 1;
   if (may_become(part, input) && !taken) {
-    buffer_of(input).gradient = part.buffer;
+    set_gradient(input, part.buffer);
     return;
   }
   const Part to = contribute(input);
@@ -331,9 +336,14 @@ std::vector<WeightGradient> Builder::gradient_in_rows(const Tensor& weight, std:
   return parts;
 }
 
+// Others that have the output's gradient as theirs have handed it on before: their backward is done with it.
 void Builder::hand_on_gradient(const Tensor& output, const Tensor& input) {
   const Tensor whole = gradient_view(output);
-  may_become(whole, input) ? hand_over_gradient(output, input) : contribute(input, whole);
+  if (may_become(whole, input)) {
+    hand_over_gradient(output, input);
+  } else {
+    contribute(input, whole);
+  }
 }
 
 void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {
@@ -341,7 +351,7 @@ void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {
   for (Buffer& one : buffers_) {  // gradients that became the output's are read no more, either
     if (one.gradient == gradient) one.gradient = -1;
   }
-  buffer_of(input).gradient = gradient;
+  set_gradient(input, gradient);
 }
 
 void Builder::run_backward(const Tensor& loss) {

@@ -133,6 +133,9 @@ class Builder {
   [[nodiscard]] bool has_gradient(const Tensor& t) const {
     return buffers_[static_cast<std::size_t>(t.buffer)].gradient >= 0;
   }
+  /// Whether the loss depends on the tensor, when backward functions have run: it had a gradient then, even if that was
+  /// handed on.
+  [[nodiscard]] bool reached(const Tensor& t) const { return buffers_[static_cast<std::size_t>(t.buffer)].reached; }
   /// Memory for a part of an input's gradient; if `add`, the part is added to what is there.
   struct Part {
     Tensor tensor;
@@ -179,12 +182,14 @@ class Builder {
     std::int64_t elements = 0;
     DType dtype = DType::kFloat32;
     bool outside = false;
-    bool held = false;    ///< Builder::hold
-    bool wanted = false;  ///< Its gradient is wanted.
-    int gradient = -1;    ///< Buffer of its gradient.
+    bool held = false;     ///< Builder::hold
+    bool wanted = false;   ///< Its gradient is wanted.
+    int gradient = -1;     ///< Buffer of its gradient.
+    bool reached = false;  ///< It has, or had, a gradient.
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }
   [[nodiscard]] Tensor gradient_view(const Tensor& t);
+  void set_gradient(const Tensor& t, int gradient);
   [[nodiscard]] bool may_become(const Tensor& gradient, const Tensor& input) const;
   void emit_backward();
   void check_within(const Tensor& t) const;

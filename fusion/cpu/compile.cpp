@@ -191,12 +191,14 @@ GraphFacts facts_of(const CompileRequest& request, const std::vector<ValueId>& w
   Graph whole = request.graph;
   whole.outputs.insert(whole.outputs.end(), wanted.begin(), wanted.end());
   return with_parts(whole, request.options.library, [&](Parts& parts) {
-    Builder b(whole, request.index, request.dtype, request.n, request.pass == Pass::kTraining);
+    const bool training = request.pass == Pass::kTraining;
+    Builder b(whole, request.index, request.dtype, request.n, training);
     compile_nodes(b, parts);
+    if (training) b.run_backward(loss_of(b));
     GraphFacts facts;
     for (const ValueId id : wanted) {
       const Tensor& value = b.value(id);
-      facts.values[id] = {value.sizes, value.dtype, b.wants_gradient(value)};
+      facts.values[id] = {value.sizes, value.dtype, b.reached(value)};
     }
     for (std::size_t v = 0; v < whole.values.size(); ++v) {
       const auto id = static_cast<ValueId>(v);

@@ -236,7 +236,11 @@ void binary_backward(Builder& b, const TwoTensors& t) {
         const double sign = t.op == Binary::kAdd ? 1 : -1;
         contribute_summed<T>(b, t.b, times([=, scale = t.scale](const Run& run) { return sign * scale(run); }));
       }
-      if (wants_a) t.a.sizes == dy.sizes ? b.hand_on_gradient(t.y, t.a) : contribute_summed<T>(b, t.a, dy);
+      if (wants_a && t.a.sizes == dy.sizes) {
+        b.hand_on_gradient(t.y, t.a);
+      } else if (wants_a) {
+        contribute_summed<T>(b, t.a, dy);
+      }
       break;
     case Binary::kMultiply:
       if (wants_a) contribute_summed<T>(b, t.a, scaled<T>(b, Binary::kMultiply, t.scale, dy, t.b));
