@@ -144,7 +144,7 @@ double coherence_of(const SavedInput& rows) {
     }
     for (std::size_t b = 0; b < a; ++b) sum += products[b] * products[b];
   }
-  const auto n = static_cast<double>(count), pairs = static_cast<double>(channels * (channels - 1) / 2);
+  const auto n = static_cast<double>(count), all = static_cast<double>(channels), pairs = all * (all - 1) / 2;
   const double found = sum / pairs / (n * n) - 1 / n;        // without correlation it would be 1 / n
   return found <= 1 ? std::max(found, kLeastCoherence) : 1;  // 1 if it is NaN
 }
