@@ -17,28 +17,36 @@ constexpr std::size_t kPart = 4096;  // most elements of a part; a whole number 
 constexpr std::size_t kMostBytes = kPart * sizeof(float) + kPart / codec::kBlock + 2 * codec::kWord;
 constexpr std::size_t kLeastSlab = std::size_t{128} << 10, kLargestSlab = std::size_t{4} << 20;
 
-// x, whose first element is the `first` of its value, by its channels.
-inline __attribute__((always_inline)) void standardise(const StandardByChannel& by, std::size_t first,
-                                                       std::span<const float> x, float* to) {
+// Calls visit(k, mean, deviation) for n elements, of which the first is the `first` of its value.
+template <typename Visit>
+inline __attribute__((always_inline)) void for_each_by_channel(const StandardByChannel& by, std::size_t first,
+                                                               std::size_t n, Visit visit) {
   const std::size_t channels = by.mean.size();
-  for (std::size_t i = 0, c = first % channels; i < x.size(); c = 0) {
-    const std::size_t count = std::min(channels - c, x.size() - i);
+  for (std::size_t i = 0, c = first % channels; i < n; c = 0) {
+    const std::size_t count = std::min(channels - c, n - i);
     const float* const mean = by.mean.data() + c;
     const float* const deviation = by.deviation.data() + c;
-    for (std::size_t k = 0; k < count; ++k) to[i + k] = (x[i + k] - mean[k]) * deviation[k];
+    for (std::size_t k = 0; k < count; ++k) visit(i + k, mean[k], deviation[k]);
     i += count;
   }
 }
 
-inline __attribute__((always_inline)) void undo(const StandardByChannel& by, std::size_t first, std::span<float> x) {
-  const std::size_t channels = by.mean.size();
-  for (std::size_t i = 0, c = first % channels; i < x.size(); c = 0) {
-    const std::size_t count = std::min(channels - c, x.size() - i);
-    const float* const mean = by.mean.data() + c;
-    const float* const deviation = by.deviation.data() + c;
-    for (std::size_t k = 0; k < count; ++k) x[i + k] = x[i + k] / deviation[k] + mean[k];
-    i += count;
-  }
+void standardise(const StandardByChannel& by, std::size_t first, std::span<const float> x, float* to) {
+  simd::multiversion([&] {
+    for_each_by_channel(
+        by, first, x.size(), [&](std::size_t k, float mean, float deviation) __attribute__((always_inline)) {
+          to[k] = (x[k] - mean) * deviation;
+        });
+  });
+}
+
+void undo(const StandardByChannel& by, std::size_t first, std::span<float> x) {
+  simd::multiversion([&] {
+    for_each_by_channel(
+        by, first, x.size(), [&](std::size_t k, float mean, float deviation) __attribute__((always_inline)) {
+          x[k] = x[k] / deviation + mean;
+        });
+  });
 }
 
 // Memory of a thread that encodes a part.
@@ -159,7 +167,7 @@ void EncodedValues::encode(std::size_t i, std::span<const float> x, const Encode
       return;
     }
     std::array<float, kPart> standard;
-    simd::multiversion([&] { standardise(*as.by, begin, own, standard.data()); });
+    standardise(*as.by, begin, own, standard.data());
     value.parts[part] = write_part(std::span(standard).first(own.size()), as.bound, value);
   });
 }
@@ -174,7 +182,7 @@ void EncodedValues::decode(std::size_t i, std::size_t first, std::span<float> x,
     const std::size_t part = first_part + static_cast<std::size_t>(stretch), begin = layout.begin(part);
     const std::span<float> own = x.subspan(begin - first, layout.begin(part + 1) - begin);
     read_part(value.parts.at(part), own);
-    if (value.standard) simd::multiversion([&] { undo(*by, begin, own); });
+    if (value.standard) undo(*by, begin, own);
   });
 }
 

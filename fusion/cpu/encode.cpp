@@ -69,9 +69,11 @@ std::optional<std::vector<std::size_t>> layers_below(const Graph& graph, const s
   return layers;
 }
 
-StandardByChannel standard_in(const Run& run, const Standard& by) {
-  const auto channels = static_cast<std::size_t>(by.mean.numel());
-  return {{run.at<float>(by.mean), channels}, {run.at<float>(by.deviation), channels}};
+std::optional<StandardByChannel> standard_in(const Run& run, const EncodedValue& value) {
+  if (!value.standard) return std::nullopt;
+  const auto& [mean, deviation] = *value.standard;
+  const auto channels = static_cast<std::size_t>(mean.numel());
+  return StandardByChannel{{run.at<float>(mean), channels}, {run.at<float>(deviation), channels}};
 }
 
 }  // namespace
@@ -117,19 +119,17 @@ void Coding::encode(const Run& run, std::size_t i, const float* x) {
                                                      layer.groups, share_);
     bound = own < bound ? own : bound;
   }
-  const StandardByChannel by = value.standard ? standard_in(run, *value.standard) : StandardByChannel{};
+  const auto by = standard_in(run, value);
   const EncodeAs as{static_cast<std::size_t>(value.piece),
                     bound,
-                    value.standard ? &by : nullptr,
+                    by ? &*by : nullptr,
                     {run.at<std::byte>(value.room), static_cast<std::size_t>(value.room.numel())}};
   values_.encode(i, all, as, run.team);
 }
 
 void Coding::decode(const Run& run, std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const {
-  const std::optional<Standard>& standard = plan_[i].standard;
-  const StandardByChannel by = standard ? standard_in(run, *standard) : StandardByChannel{};
-  values_.decode(i, static_cast<std::size_t>(first), {x, static_cast<std::size_t>(count)}, team,
-                 standard ? &by : nullptr);
+  const auto by = standard_in(run, plan_[i]);
+  values_.decode(i, static_cast<std::size_t>(first), {x, static_cast<std::size_t>(count)}, team, by ? &*by : nullptr);
 }
 
 void LayerReads::add(int buffer, Read read) { reads_[buffer].push_back(std::move(read)); }

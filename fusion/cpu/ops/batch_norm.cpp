@@ -272,23 +272,26 @@ void pass_on(const Gradients& g, const Run& run, const Rows& rows, const T* x) {
                      g.n.channels, run.at<T>(g.dx.tensor) + at, g.dx.add);
 }
 
-// A kernel's stand-in where x lies encoded: each thread decodes a set of rows at a time. `touched`: x is the first.
+// What stands in for the kernel emitted last where x lies encoded: each thread decodes a set of rows at a time.
+// `touched`: what the kernel touches, x first.
 template <typename Work, typename Finish>
-Builder::Pieces by_sets(Builder& b, const BatchNorm& n, std::vector<Tensor> touched, const Work& work,
-                        const Finish& finish) {
+void allow_by_sets(Builder& b, const BatchNorm& n, std::vector<Tensor> touched, const Work& work,
+                   const Finish& finish) {
+  if (!b.bounded(n.weight)) return;
   const std::int64_t piece = n.sets.length * n.channels;
   const Tensor memory = b.scratch(piece);
   touched.front() = memory;
-  return {piece, std::move(touched), [=](std::size_t i) -> Kernel {
-            return [=](const Run& run) {
-              share(run.team, n.sets, [&](std::int64_t first, std::int64_t count, int thread) {
-                auto* const x = run.own<float>(memory, thread);
-                run.coding->decode(run, i, first * n.channels, count * n.channels, x, nullptr);
-                work(run, Rows{first, count, first / n.sets.length}, x);
-              });
-              finish(run);
-            };
-          }};
+  const auto kernel = [=](std::size_t i) -> Kernel {
+    return [=](const Run& run) {
+      share(run.team, n.sets, [&](std::int64_t first, std::int64_t count, int thread) {
+        auto* const x = run.own<float>(memory, thread);
+        run.coding->decode(run, i, first * n.channels, count * n.channels, x, nullptr);
+        work(run, Rows{first, count, first / n.sets.length}, x);
+      });
+      finish(run);
+    };
+  };
+  b.reads_for_norm(n.x, n.weight, {n.mean, n.deviation}, {piece, std::move(touched), kernel});
 }
 
 template <typename T>
@@ -308,14 +311,11 @@ void emit_sums(Builder& b, const Gradients& g) {
     sum_rows(run, g.n, sum, [&](const Channels& of) { join_gradients<T>(g, run, of); });
   });
   if constexpr (std::is_same_v<T, float>) {
-    if (!b.bounded(n.weight)) return;
     const Channels all{0, n.channels};
-    b.reads_for_norm(
-        n.x, n.weight, {n.mean, n.deviation},
-        by_sets(
-            b, n, touched,
-            [g, all](const Run& run, const Rows& rows, const float* x) { sum_gradients<float>(g, run, rows, all, x); },
-            [g, all](const Run& run) { join_gradients<float>(g, run, all); }));
+    allow_by_sets(
+        b, n, touched,
+        [g, all](const Run& run, const Rows& rows, const float* x) { sum_gradients<float>(g, run, rows, all, x); },
+        [g, all](const Run& run) { join_gradients<float>(g, run, all); });
   }
 }
 
@@ -328,13 +328,10 @@ void emit_pass_on(Builder& b, const Gradients& g) {
                [&](const Rows& rows) { pass_on<T>(g, run, rows, run.at<T>(g.n.x) + rows.first * g.n.channels); });
   });
   if constexpr (std::is_same_v<T, float>) {
-    if (!b.bounded(n.weight)) return;
     touched.push_back(n.deviation);
-    b.reads_for_norm(
-        n.x, n.weight, {n.mean, n.deviation},
-        by_sets(
-            b, n, touched, [g](const Run& run, const Rows& rows, const float* x) { pass_on<float>(g, run, rows, x); },
-            [](const Run&) {}));
+    allow_by_sets(
+        b, n, touched, [g](const Run& run, const Rows& rows, const float* x) { pass_on<float>(g, run, rows, x); },
+        [](const Run&) {});
   }
 }
 
