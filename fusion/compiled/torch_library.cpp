@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
@@ -41,7 +43,7 @@ cpu::Part::Output description_of(const at::Tensor& result) {
   const std::optional<DType> dtype = dtype_of(result.scalar_type());
   if (!dtype) throw Error(ErrorKind::kConfig, "its result is of a type that graphs do not have");
   const bool dense = result.is_non_overlapping_and_dense();
-  return {result.sizes().vec(), dense ? result.strides().vec() : cpu::row_major(result.sizes().vec()), *dtype, {}};
+  return {result.sizes().vec(), dense ? result.strides().vec() : cpu::row_major(result.sizes().vec()), *dtype, {}, {}};
 }
 
 std::vector<at::Tensor> examples_of(const cpu::PartGraph& part, int index) {
@@ -62,6 +64,20 @@ Lowering of_one_slot() {
   Lowering lowering;
   lowering.chunk = 1;
   return lowering;
+}
+
+// By place: whether autograd reaches the tensor from the result; false for tensors without a gradient or undefined.
+std::vector<bool> reached_from(const at::Tensor& result, const std::vector<at::Tensor>& tensors) {
+  const auto recorded = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
+  std::vector<bool> reached(tensors.size(), false);
+  if (!recorded(result)) return reached;
+  std::vector<at::Tensor> asked;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(asked), recorded);
+  const std::vector<at::Tensor> gradients = torch::autograd::grad(
+      {result}, asked, {at::ones_like(result)}, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) reached[i] = recorded(tensors[i]) && gradients[next++].defined();
+  return reached;
 }
 
 class TorchPart final : public cpu::Part {
@@ -153,26 +169,17 @@ class TorchPart final : public cpu::Part {
     return program_.run({&shared, 1}, inputs, RunContext{0, numbers, at::kCPU});
   }
 
-  // Whether autograd reaches each input from the result.
-  std::vector<bool> reached_from(const at::Tensor& result, const std::vector<at::Tensor>& inputs) const {
-    std::vector<bool> reached(inputs.size(), false);
-    if (!records_ || !result.requires_grad()) return reached;
-    std::vector<at::Tensor> asked;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (wanted_[i]) asked.push_back(inputs[i]);
-    }
-    const std::vector<at::Tensor> gradients = torch::autograd::grad(
-        {result}, asked, {at::ones_like(result)}, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < inputs.size(); ++i) reached[i] = wanted_[i] && gradients[next++].defined();
-    return reached;
-  }
-
   [[nodiscard]] std::vector<Output> outputs_for(std::vector<at::Tensor> inputs, std::span<const double> hypers) const {
+    const std::vector<at::Tensor> given = results(inputs, SlotRandom{}, hypers);
+    std::vector<at::Tensor> trained = inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!wanted_[i]) trained[i] = at::Tensor();
+    }
     std::vector<Output> outputs;
-    for (const at::Tensor& result : results(inputs, SlotRandom{}, hypers)) {
+    for (const at::Tensor& result : given) {
       outputs.push_back(description_of(result));
-      outputs.back().reaches = reached_from(result, inputs);
+      outputs.back().reaches = reached_from(result, trained);
+      outputs.back().reaches_output = reached_from(result, given);
     }
     return outputs;
   }

@@ -134,8 +134,10 @@ class Builder {
     return buffers_[static_cast<std::size_t>(t.buffer)].gradient >= 0;
   }
   /// Whether the loss depends on the tensor, when backward functions have run: it had a gradient then, even if that was
-  /// handed on.
+  /// handed on or was a library's own.
   [[nodiscard]] bool reached(const Tensor& t) const { return buffers_[static_cast<std::size_t>(t.buffer)].reached; }
+  /// The loss depends on the tensor through a gradient that the builder does not see.
+  void set_reached(const Tensor& t) { buffer_of(t).reached = true; }
   /// Memory for a part of an input's gradient; if `add`, the part is added to what is there.
   struct Part {
     Tensor tensor;
@@ -185,7 +187,7 @@ class Builder {
     bool held = false;     ///< Builder::hold
     bool wanted = false;   ///< Its gradient is wanted.
     int gradient = -1;     ///< Buffer of its gradient.
-    bool reached = false;  ///< It has, or had, a gradient.
+    bool reached = false;  ///< Builder::reached
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }
   [[nodiscard]] Tensor gradient_view(const Tensor& t);

@@ -30,7 +30,8 @@ class Part {
   struct Output {
     Dims sizes, strides;  ///< Strides that reach every element exactly once.
     DType dtype = DType::kFloat32;
-    std::vector<bool> reaches;  ///< By input: whether a gradient flows back from here to there.
+    std::vector<bool> reaches;         ///< By input: whether a gradient flows back from here to there.
+    std::vector<bool> reaches_output;  ///< The same by output, within the part; of itself, unspecified.
 
     [[nodiscard]] bool has_gradient() const { return std::find(reaches.begin(), reaches.end(), true) != reaches.end(); }
   };

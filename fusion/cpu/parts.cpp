@@ -27,10 +27,12 @@ bool reads(const Node& node, ValueId id) {
   return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
 }
 
-// Whether the loss depends on the input through the outputs that have a gradient.
-bool reached_from(const Part& part, const std::vector<Part::Gradient>& given, std::size_t input) {
+// Whether the loss depends on an input or output of the part through the outputs that have a gradient. `reaches`: its
+// place is looked up there.
+bool reached_from(const Part& part, const std::vector<Part::Gradient>& given,
+                  const std::vector<bool> Part::Output::*reaches, std::size_t place) {
   for (std::size_t o = 0; o < given.size(); ++o) {
-    if (given[o].tensor.defined() && part.outputs()[o].reaches[input]) return true;
+    if (given[o].tensor.defined() && (part.outputs()[o].*reaches)[place]) return true;
   }
   return false;
 }
@@ -55,10 +57,13 @@ void emit_kernels(Builder& b, const std::shared_ptr<const Part>& part, std::size
     }
     if (std::none_of(given.begin(), given.end(), [](const auto& g) { return g.tensor.defined(); })) return;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const bool reached = reached_from(*part, given, i);
+      const bool reached = reached_from(*part, given, &Part::Output::reaches, i);
       const Builder::Part to = reached ? b.contribute_if_wanted(inputs[i]) : Builder::Part{};
       wanted.push_back({to.tensor, to.add});
       used.push_back(to.tensor);
+    }
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      if (reached_from(*part, given, &Part::Output::reaches_output, o)) b.set_reached(outputs[o]);
     }
     b.emit(used, [=](const Run& run) { part->backward(run, given, wanted, run.kept[place]); });
   });

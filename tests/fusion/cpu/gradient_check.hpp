@@ -2,6 +2,8 @@
 // Compiled graphs in double, judged by finite differences of their own loss, and by what a slow reference says of their
 // output.
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -53,7 +55,7 @@ class SmallGraph {
 
  private:
   ValueId value(Shape shape, DType dtype) {
-    graph.values.push_back({"v" + std::to_string(graph.values.size()), std::move(shape), dtype});
+    graph.values.push_back({fmt::format("v{}", graph.values.size()), std::move(shape), dtype});
     return static_cast<ValueId>(graph.values.size()) - 1;
   }
 };
@@ -75,6 +77,10 @@ struct Outcome {
 /// takes one puts NaN in its and its weight's place, which nobody may read again. The stages of pipelines that the
 /// graph is cut into must be together what it is, to 1e-12.
 [[nodiscard]] Outcome run_training(const SmallGraph& small);
+
+/// The stages that the cut makes are together what the whole graph is, run_training()'s `whole`, to 1e-12; fails the
+/// test where they are not. Throws as compile().
+void check_stages(const SmallGraph& small, const StageCut& cut, const Outcome& whole);
 
 /// How often run_training() hands work to a team.
 [[nodiscard]] std::int64_t shared_kernels(const SmallGraph& small);

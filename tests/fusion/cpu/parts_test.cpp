@@ -35,7 +35,7 @@ class Tripling final : public Part {
       if (node.op != "aten::erf") throw Error(ErrorKind::kConfig, "the test's library knows no " + node.op);
     }
     const Tensor& x = part.inputs.at(0);
-    outputs_.push_back({x.sizes, row_major(x.sizes), DType::kFloat64, {part.graph.weights.at(0).trained}});
+    outputs_.push_back({x.sizes, row_major(x.sizes), DType::kFloat64, {part.graph.weights.at(0).trained}, {false}});
   }
 
   [[nodiscard]] const std::vector<Output>& outputs() const override { return outputs_; }

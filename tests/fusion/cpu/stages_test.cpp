@@ -2,11 +2,8 @@
 #include "fusion/cpu/stages.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstring>
-#include <numeric>
 
 #include "gradient_check.hpp"
-#include "stages_check.hpp"
 
 namespace hfta::fusion::cpu::testing {
 namespace {
@@ -78,24 +75,11 @@ TEST_CASE("what the loss does not depend on travels without a gradient, and its 
   const ValueId aside = small.call("aten::mul.Tensor", {a, first});
   small.call("aten::mul.Tensor", {aside, second});
   small.call("aten::mul.Tensor", {a, b});
-  const Graph graph = with_error(small.graph, DType::kFloat64);
-  std::vector<int> index(graph.nodes.size());
-  std::iota(index.begin(), index.end(), 0);
   const StageCut cut{2, {0, 0, 1, 1}};
-  CHECK(Stages(graph, cut).sent(0) == std::vector{a, aside});
-  const auto bytes_of = [](const std::vector<double>& values) {
-    std::vector<std::byte> bytes(values.size() * sizeof(double));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    return bytes;
-  };
-  std::vector<std::vector<std::byte>> weights;
-  for (const auto& values : small.weights) weights.push_back(bytes_of(values));
-  const StagesInTurn::Outcome outcome =
-      StagesInTurn(graph, index, cut, {}).run(weights, {bytes_of({1, 2, 3, 4})}, {}, {1, 2});
-  CHECK(outcome.gradients[0].size() == 4);
-  CHECK(outcome.gradients[1].empty());
-  CHECK(outcome.gradients[2].empty());
-  CHECK(outcome.gradients[3].size() == 4);
+  CHECK(Stages(small.graph, cut).sent(0) == std::vector{a, aside});
+  const Outcome whole = run_training(small);
+  for (const std::size_t dead : {1, 2}) CHECK(whole.gradients[dead].empty());
+  check_stages(small, cut, whole);
 }
 
 TEST_CASE("a graph is cut where the slower of its stages takes least") {
