@@ -17,13 +17,17 @@ inline __attribute__((always_inline)) std::uint32_t mask_of(const float* x, std:
 
 }  // namespace
 
-std::size_t take_nonzero(std::span<const float> x, std::uint32_t* mask, float* kept) {
+void mask_nonzero(std::span<const float> x, std::uint32_t* mask) {
   simd::multiversion([&] {
     for (std::size_t i = 0; i < x.size(); i += kWord) {
       // The length of a whole word is a constant, so that its loop runs in vectors.
       mask[i / kWord] = x.size() - i >= kWord ? mask_of(x.data() + i, kWord) : mask_of(x.data() + i, x.size() - i);
     }
   });
+}
+
+std::size_t take_nonzero(std::span<const float> x, std::uint32_t* mask, float* kept) {
+  mask_nonzero(x, mask);
   std::size_t count = 0;
   for (const float value : x) {  // without a branch: which values are 0 cannot be foreseen
     kept[count] = value;

@@ -2,21 +2,13 @@
 
 #include <algorithm>
 
+#include "fusion/codec/nonzero.hpp"
 #include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kBits = 32;
-
-inline __attribute__((always_inline)) void pack(const float* y, std::uint32_t* words, std::int64_t n) {
-  for (std::int64_t first = 0; first < n; first += kBits) {
-    const std::int64_t count = std::min(kBits, n - first);
-    std::uint32_t word = 0;
-    for (std::int64_t k = 0; k < count; ++k) word |= static_cast<std::uint32_t>(y[first + k] != 0) << k;
-    words[first / kBits] = word;
-  }
-}
 
 inline __attribute__((always_inline)) void mask(float* dy, const std::uint32_t* words, std::int64_t n) {
   for (std::int64_t first = 0; first < n; first += kBits) {
@@ -36,7 +28,7 @@ void share_words(Team* team, std::int64_t n, const Work& work) {
 
 void pack_signs(Team* team, const float* y, std::uint32_t* words, std::int64_t n) {
   share_words(team, n, [&](std::int64_t first, std::int64_t count) {
-    simd::multiversion([&] { pack(y + first, words + first / kBits, count); });
+    mask_nonzero({y + first, static_cast<std::size_t>(count)}, words + first / kBits);
   });
 }
 

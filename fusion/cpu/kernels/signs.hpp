@@ -7,10 +7,8 @@
 
 namespace hfta::fusion::cpu {
 
-/// Words that n bits take.
-[[nodiscard]] constexpr std::int64_t sign_words(std::int64_t n) { return (n + 31) / 32; }
-
-/// Bit i of `words` [sign_words(n)] says whether y[i] is not 0. `team`: who shares the work; null: the caller alone.
+/// Bit i of `words` [mask_words(n)] says whether y[i] is not 0 (codec/nonzero.hpp). `team`: who shares the work; null:
+/// the caller alone.
 void pack_signs(Team* team, const float* y, std::uint32_t* words, std::int64_t n);
 /// dy[i] becomes 0 where bit i is not set.
 void mask_by_signs(Team* team, float* dy, const std::uint32_t* words, std::int64_t n);

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "fusion/codec/nonzero.hpp"
 #include "fusion/cpu/kernels/output_sums.hpp"
 #include "fusion/cpu/kernels/signs.hpp"
 
@@ -26,7 +27,8 @@ std::uint32_t* words_of(const Run& run, const Tensor& signs) {
 Tensor kept_signs(Builder& b, const Tensor& y) {
   if (!b.encodes()) return {};
   const std::int64_t n = y.numel();
-  Tensor signs = b.fresh({sign_words(n) * size_of(DType::kFloat32)}, DType::kUInt8);
+  const auto bytes = mask_words(static_cast<std::size_t>(n)) * sizeof(std::uint32_t);
+  Tensor signs = b.fresh({static_cast<std::int64_t>(bytes)}, DType::kUInt8);
   b.emit({y, signs}, [=](const Run& run) { pack_signs(run.team, run.at<float>(y), words_of(run, signs), n); });
   return signs;
 }

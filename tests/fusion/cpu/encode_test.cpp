@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "fusion/codec/nonzero.hpp"
 #include "fusion/cpu/kernels/output_sums.hpp"
 #include "fusion/cpu/kernels/signs.hpp"
 #include "gradient_check.hpp"
@@ -300,7 +301,7 @@ TEST_CASE("signs of a relu's result mask its gradient as the result itself does"
     for (std::size_t i = 0; i < y.size(); ++i) wanted[i] = y[i] == 0 ? 0 : dy[i];
     Team team(3);
     for (Team* const who : {static_cast<Team*>(nullptr), &team}) {
-      std::vector<std::uint32_t> words(static_cast<std::size_t>(sign_words(n)), 0xffffffffU);
+      std::vector<std::uint32_t> words(mask_words(static_cast<std::size_t>(n)), 0xffffffffU);
       std::vector<float> found = dy;
       pack_signs(who, y.data(), words.data(), n);
       mask_by_signs(who, found.data(), words.data(), n);
