@@ -216,6 +216,12 @@ std::vector<ValueId> Parts::given_by(const std::vector<std::size_t>& nodes) cons
 
 void Parts::emit(Builder& b, const std::vector<std::size_t>& nodes) {
   const std::vector<ValueId> read = read_by(nodes), given = given_by(nodes);
+  // What is a view and what is a copy follows from how tensors lie, which matters where one is written.
+  const bool writes =
+      std::any_of(nodes.begin(), nodes.end(), [&](std::size_t i) { return overwrites(graph_.nodes[i].op); });
+  for (const ValueId id : read) {
+    if (writes) b.bind(id, b.contiguous(b.value(id)));
+  }
   std::shared_ptr<const Part>& part = made_[nodes];
   if (part == nullptr) {
     part = library_->part(part_graph(b, nodes, read, given), b.training());

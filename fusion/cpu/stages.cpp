@@ -85,7 +85,8 @@ std::vector<ValueId> Stages::all_sent() const {
   return {all.begin(), all.end()};
 }
 
-// A value that is sent is a copy: a call that writes to it writes to nobody else's memory.
+// A value that is sent is a copy, made when its stage has run: a call that writes to it writes to nobody else's memory,
+// and who is sent it reads what the stage's calls have made of it by then.
 void Stages::check_writes() const {
   const std::vector<ValueId> sent = all_sent();
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -114,8 +115,12 @@ std::set<ValueId> Stages::written_for_others(std::size_t node) const {
     return running;
   }
   const auto* const to = call.args.empty() ? nullptr : std::get_if<ValueId>(&call.args.front());
-  if (!overwrites(call.op) || to == nullptr || !seen_later(graph_, node)) return {};
-  return sharing_memory(graph_, *to, node);
+  if (!overwrites(call.op) || to == nullptr) return {};
+  const std::set<ValueId> shared = sharing_memory(graph_, *to, node);
+  const int stage = of_node_[node];
+  const bool is_sent = stage != StageCut::kEvery && std::any_of(sent(stage).begin(), sent(stage).end(),
+                                                                [&](ValueId id) { return shared.contains(id); });
+  return is_sent || seen_later(graph_, node) ? shared : std::set<ValueId>{};
 }
 
 // The calls of the stage, and of those that every stage runs what it needs: what it reads, and what writes to that.

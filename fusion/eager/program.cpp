@@ -49,7 +49,8 @@ ValueEnv Program::share(std::span<const at::Tensor> inputs, std::span<const at::
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto id = static_cast<std::size_t>(plan_.graph.inputs[i]);
     at::Tensor input = inputs[i];
-    if (input.dim() == 4 && channels_last_) input = input.contiguous(at::MemoryFormat::ChannelsLast);
+    if (input.dim() == 4 && channels_last_ && !plan_.written_view[id])
+      input = input.contiguous(at::MemoryFormat::ChannelsLast);
     // Samples belong to the caller, and other slots read them, too.
     values[id] = plan_.sharing.written[id] && !plan_.sharing.after_divergence[id] ? input.clone() : input;
   }
@@ -107,7 +108,14 @@ void Program::execute(const Instruction& instruction, ValueEnv& values, const Ru
   const Node& node = plan_.graph.nodes[instruction.node];
   try {
     const at::AutoGradMode gradients(at::GradMode::is_enabled() && !node.no_gradient);
-    store(outputs_of(instruction, values, context), node, values);
+    ValueEnv outputs = outputs_of(instruction, values, context);
+    // Elsewhere they lie as PyTorch has them, which row-major need not be.
+    if (instruction.row_major && (channels_last_ || context.slots > 0)) {
+      for (c10::IValue& output : outputs) {
+        if (output.isTensor()) output = output.toTensor().contiguous();
+      }
+    }
+    store(std::move(outputs), node, values);
   } catch (const c10::Error& error) {
     if (fault_of(error) != TorchFault::kCall) throw;
     fail_at(node, first_line(error));

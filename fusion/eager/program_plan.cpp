@@ -28,22 +28,45 @@ bool second_is_hyper(const Node& node) {
 }
 
 // Samples may be the same for all slots or each slot's own; a slot's bits must not depend on which. So whatever comes
-// from samples has a slot dimension in the second part.
+// from samples has a slot dimension in the second part: also what is computed there before slots differ, constants that
+// are written with data, and all values that see the same memory where it is written.
 std::vector<bool> with_slot_dimension(const Graph& graph, const Sharing& sharing) {
   std::vector<bool> own = sharing.slotwise;
+  const auto is_own = [&](ValueId id) { return own[static_cast<std::size_t>(id)]; };
   for (std::size_t id = 0; id < own.size(); ++id) {
     own[id] = own[id] || (sharing.from_data[id] && !sharing.after_divergence[id]);
   }
-  for (const Node& node : graph.nodes) {  // numbers computed after slots diverge, and constants made from data
-    for (const ValueId id : node.outputs) {
-      if (id == kNoValue || is_number_op(node.op) || graph.values[static_cast<std::size_t>(id)].number) continue;
+  for (const ValueId id : graph.inputs) own[static_cast<std::size_t>(id)] = true;
+  for (std::vector<bool> before; before != own;) {
+    before = own;
+    MemorySets written(graph);
+    for (const Node& node : graph.nodes) {
       const std::vector<ValueId> inputs = inputs_of(node);
-      const bool from_own = std::any_of(inputs.begin(), inputs.end(),
-                                        [&](ValueId input) { return own[static_cast<std::size_t>(input)]; });
-      if (sharing.after_divergence[static_cast<std::size_t>(id)] && from_own) own[static_cast<std::size_t>(id)] = true;
+      const bool from_own = !is_number_op(node.op) && std::any_of(inputs.begin(), inputs.end(), is_own);
+      for (const ValueId id : node.outputs) {
+        if (id == kNoValue || graph.values[static_cast<std::size_t>(id)].number) continue;
+        if (from_own && sharing.after_divergence[static_cast<std::size_t>(id)])
+          own[static_cast<std::size_t>(id)] = true;
+        if (is_own(id) && sharing.written[static_cast<std::size_t>(id)]) written.mark(id);
+      }
+    }
+    for (std::size_t id = 0; id < own.size(); ++id) {
+      own[id] = own[id] || (sharing.written[id] && written.marked(static_cast<ValueId>(id)));
     }
   }
   return own;
+}
+
+// By value: whether its memory has views, and somebody writes it.
+std::vector<bool> with_written_views(const Graph& graph, const Sharing& sharing) {
+  MemorySets viewed(graph);
+  for (const Node& node : graph.nodes) {
+    if (!makes_view(node) || writes_in_place(node)) continue;
+    for (const ValueId id : node.outputs) viewed.mark(id);
+  }
+  std::vector<bool> found = sharing.written;
+  for (std::size_t id = 0; id < found.size(); ++id) found[id] = found[id] && viewed.marked(static_cast<ValueId>(id));
+  return found;
 }
 
 // Whether the call belongs to the second part.
@@ -67,6 +90,7 @@ class Planner {
     plan_.index = std::move(reading.index);
     plan_.owned = owned;
     plan_.own = with_slot_dimension(plan_.graph, plan_.sharing);
+    plan_.written_view = with_written_views(plan_.graph, plan_.sharing);
   }
 
   ProgramPlan run() && {
@@ -87,6 +111,9 @@ class Planner {
     instruction.node = i;
     instruction.number = is_number_op(node.op);
     if (instruction.number) return instruction;
+    instruction.row_major = !makes_view(node) && std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+      return id != kNoValue && plan_.written_view[static_cast<std::size_t>(id)];
+    });
     instruction.rule = find_batching_rule(node.op);
     if (instruction.rule != nullptr && second_is_hyper(node)) instruction.per_slot = instruction.rule->per_slot;
     if (instruction.rule == nullptr && draws(node)) {

@@ -24,6 +24,9 @@ struct Instruction {
   bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
   bool relu = false;    ///< Does the relu beside it, too, where slots run together.
   bool passed = false;  ///< It is a relu that another instruction does.
+  /// Its outputs have to lie row-major, as they do in PyTorch: a view of them is written in place, and what is a view
+  /// and what is a copy (reshape, contiguous) follows from how they lie.
+  bool row_major = false;
   const BatchingRule* rule = nullptr;
   const Candidate* candidate = nullptr;
   std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;  ///< BatchingRule::per_slot, if it has to.
@@ -38,7 +41,8 @@ struct ProgramPlan {
   std::vector<int> index;
   std::vector<bool> owned;  ///< By weight: whether slots have their own.
   Sharing sharing;
-  std::vector<bool> own;  ///< By value: has a slot dimension where the second part runs wide.
+  std::vector<bool> own;           ///< By value: has a slot dimension where the second part runs wide.
+  std::vector<bool> written_view;  ///< By value: it shares memory that has views and is written in place.
   std::vector<Instruction> first, second;
   std::vector<ValueId> handed_over;  ///< Values of the first part that the second reads.
 

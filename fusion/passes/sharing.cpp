@@ -16,6 +16,9 @@ std::vector<ValueId> inputs_that_matter(const Node& node) {
   return inputs_of(without);
 }
 
+// Whether the call may return what it is given, which has its gradient then, also under torch.no_grad().
+bool may_give_back(const Node& node) { return !is_number_op(node.op) && traits_of(node).kind == OpClass::kView; }
+
 }  // namespace
 
 std::vector<bool> owned_weights(const SpecializedGraph& training) {
@@ -25,7 +28,7 @@ std::vector<bool> owned_weights(const SpecializedGraph& training) {
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     for (const ValueId id : written_by(node)) written.mark(id);
-    if (node.no_gradient) continue;
+    if (node.no_gradient && !may_give_back(node)) continue;
     if (!reached.any(node.outputs) && !reached.any(written_by(node))) continue;
     for (const ValueId id : inputs_of(node)) reached.mark(id);
   }
@@ -74,15 +77,22 @@ Sharing sharing_of(const SpecializedGraph& reading, const std::vector<bool>& own
   };
   while (changed) {
     changed = false;
+    MemorySets read_late(graph);  // by calls so far that run after slots differ
     for (const Node& node : graph.nodes) {
       const std::vector<ValueId> inputs = inputs_that_matter(node);
       const bool number = is_number_op(node.op);
       const bool own = !number && (any(sharing.slotwise, inputs) || draws(node) || has_hyper(node));
       const bool after_divergence = own || any(sharing.after_divergence, inputs) ||
-                                    any(sharing.slotwise, inputs_of(node)) || any(sharing.slotwise, node.outputs);
+                                    any(sharing.slotwise, inputs_of(node)) || any(sharing.slotwise, node.outputs) ||
+                                    any(sharing.after_divergence, node.outputs);
       const bool data = !number && any(sharing.from_data, inputs);
       std::vector<ValueId> given = node.outputs;
       const std::vector<ValueId> in_memory = written_by(node);
+      if (after_divergence || any(sharing.after_divergence, in_memory)) {
+        for (const ValueId id : inputs_of(node)) read_late.mark(id);
+      } else if (read_late.any(in_memory)) {  // the write stays behind who reads what was there before
+        for (const ValueId id : in_memory) mark(sharing.after_divergence, id);
+      }
       if (!by_batch_statistics(node)) given.insert(given.end(), in_memory.begin(), in_memory.end());
       for (const ValueId id : given) {
         if (id == kNoValue) continue;

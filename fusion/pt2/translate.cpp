@@ -12,6 +12,7 @@
 #include "fusion/graph/names.hpp"
 #include "fusion/op_traits.hpp"
 #include "fusion/pt2/arguments.hpp"
+#include "fusion/pt2/given_back.hpp"
 #include "fusion/pt2/guards.hpp"
 #include "fusion/pt2/ops.hpp"
 #include "fusion/pt2/prune.hpp"
@@ -179,6 +180,7 @@ class Translator {
     }
     for (const Tagged& output : record.outputs) add_output({output.tag, output.value.at(record.place)}, scope, node);
     if (number_op.empty() && op_traits(node.op) == nullptr) json.fail(why_not_admitted(op));
+    if (node.no_gradient && gives_back_its_input(graph(), node)) node.no_gradient = false;
     graph().nodes.push_back(std::move(node));
     if (!plain.empty()) store_last_into(out, json);
   }

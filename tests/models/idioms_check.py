@@ -1,11 +1,11 @@
-"""Exports each model of idioms.py and idioms_complex.py in four ways, trains it and follows it in plain PyTorch.
+"""Exports each model of idioms.py, idioms_complex.py and idioms_in_place.py in four ways, and follows it in PyTorch.
 
     idioms_check.py MODEL_CURVE [--only NAME ...] [--forms FORM ...]
 
-Every way that a graph can be run (slot by slot, three slots together, compiled) makes three training steps in float64,
-the last with a short batch where the batch size is free, and evaluates a larger batch. Losses and answers equal those
-of PyTorch's train() and eval() to 1e-9, or to 100 times what one rounding at the beginning makes of PyTorch's own run,
-where that is more. What a way cannot run it refuses with words; one that trains is one that `plan` has nothing against.
+Every way that a graph can be run (slot by slot, the same with images channels last, three slots together, compiled)
+makes three training steps in float64, the last with a short batch where the batch size is free, and evaluates a larger
+batch. Losses and answers equal those of PyTorch's train() and eval() to 1e-9, or to 100 times what one rounding at the
+beginning makes of PyTorch's own run, where that is more. What a way cannot run it refuses with words; one that trains is one that `plan` has nothing against.
 """
 
 import argparse
@@ -24,11 +24,14 @@ from torch import nn
 from exporting import FORMS, exported
 import idioms
 import idioms_complex
+import idioms_in_place
 from idioms import CLASSES, Idiom
 
 BATCH, EVALUATED, SLOTS, RATE = 4, 7, 3, 0.05
-CASES, REFUSED = idioms.CASES | idioms_complex.CASES, idioms.REFUSED | idioms_complex.REFUSED
-WAYS = {"alone": {"chunk": 1}, "together": {"chunk": SLOTS}, "compiled": {"chunk": 1, "compiled": True}}
+CASES = idioms.CASES | idioms_complex.CASES | idioms_in_place.CASES
+REFUSED = idioms.REFUSED | idioms_complex.REFUSED
+WAYS = {"alone": {"chunk": 1}, "channels last": {"chunk": 1, "channels_last": True}, "together": {"chunk": SLOTS},
+        "compiled": {"chunk": 1, "compiled": True}}
 
 
 def batches(form: str) -> list[int]:

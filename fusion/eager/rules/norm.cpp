@@ -72,13 +72,20 @@ std::vector<at::Tensor> group_norm(const OpCall& call) {
   return {affine(y, call.tensor(2), call.tensor(3), 2)};
 }
 
+// The backward of LibTorch 2.11 ends with SIGSEGV where the input lies channels last and needs no gradient itself.
+std::vector<at::Tensor> group_norm_alone(const OpCall& call) {
+  const at::Tensor x = call.tensor(0);
+  return {at::group_norm(x.requires_grad() ? x : x.contiguous(), call.integer(1), call.tensor(2), call.tensor(3),
+                         call.number(4))};
+}
+
 }  // namespace
 
 std::vector<BatchingRule> norm_rules() {
   return {{"aten::batch_norm", "batch_norm", {{"folded", batch_norm, nullptr, true}, by_slot()}},
           {"aten::instance_norm", "instance_norm", {{"folded", folded<at::instance_norm>, nullptr}, by_slot()}},
           {"aten::layer_norm", "layer_norm", {{"broadcast", layer_norm, nullptr}}},
-          {"aten::group_norm", "group_norm", {{"merged", group_norm, nullptr}}}};
+          {"aten::group_norm", "group_norm", {{"merged", group_norm, nullptr}}, {}, group_norm_alone}};
 }
 
 }  // namespace hfta::fusion

@@ -15,6 +15,9 @@ std::vector<at::Tensor> scaled(const OpCall& call) {
   return {kDivides ? x / number : x * number};
 }
 
+// The other tensor gives its type alone: ranks need not agree.
+std::vector<at::Tensor> type_as(const OpCall& call) { return {call.tensor(0).to(call.tensor(1).scalar_type())}; }
+
 // By name and overload; nullptr: a number of the slot's own is put in slot by slot.
 auto per_slot_form(const std::string& op) -> decltype(BatchingRule::per_slot) {
   if (op == "mul.Tensor" || op == "mul.Scalar") return scaled<false>;
@@ -50,38 +53,17 @@ std::vector<BatchingRule> pointwise_rules() {
 
                          "log_sigmoid",
 
-                         "hardshrink",
-                         "softshrink",
+                         "hardshrink",        "softshrink",
 
-                         "where.self",
-                         "maximum",
-                         "minimum",
-                         "rsub.Scalar",
-                         "rsub.Tensor",
-                         "lerp.Scalar",
-                         "lerp_.Scalar",
-                         "clone",
-                         "contiguous",
-                         "detach",
-                         "alias",
-                         "to.dtype",
-                         "type_as",
-                         "zeros_like",
-                         "ones_like",
-                         "full_like",
+                         "where.self",        "maximum",      "minimum",         "rsub.Scalar", "rsub.Tensor",
+                         "lerp.Scalar",       "lerp_.Scalar", "detach",          "alias",       "to.dtype",
+                         "zeros_like",        "ones_like",    "full_like",
 
-                         "fill_.Scalar",
-                         "zero_",
-                         "constant_pad_nd",
-                         "bitwise_not",
-                         "bitwise_and.Tensor",
-                         "bitwise_or.Tensor",
-                         "logical_and",
-                         "logical_or",
-                         "isnan",
-                         "isinf"}) {
+                         "fill_.Scalar",      "zero_",        "constant_pad_nd", "bitwise_not", "bitwise_and.Tensor",
+                         "bitwise_or.Tensor", "logical_and",  "logical_or",      "isnan",       "isinf"}) {
     rules.push_back({std::string("aten::") + op, "pointwise", {}});
   }
+  rules.push_back({"aten::type_as", "pointwise", {{"type_alone", type_as, nullptr}}});
   return rules;
 }
 

@@ -25,6 +25,23 @@ std::vector<at::Tensor> reshape(const OpCall& call) {
   return {x.reshape(sizes)};
 }
 
+// The format of one slot's tensor for the tensor of all slots, which has a dimension more: images lie row-major.
+at::MemoryFormat format_of(const OpCall& call, at::MemoryFormat otherwise) {
+  const auto format = call.is_none(1) ? otherwise : static_cast<at::MemoryFormat>(call.integer(1));
+  return format == at::MemoryFormat::Preserve ? format : at::MemoryFormat::Contiguous;
+}
+
+std::vector<at::Tensor> clone(const OpCall& call) {
+  return {call.tensor(0).clone(format_of(call, at::MemoryFormat::Preserve))};
+}
+
+// Another format than that of rows is a copy.
+std::vector<at::Tensor> contiguous(const OpCall& call) {
+  const auto rows = static_cast<std::int64_t>(at::MemoryFormat::Contiguous);
+  if (!call.is_none(1) && call.integer(1) != rows) return clone(call);
+  return {call.tensor(0).contiguous()};
+}
+
 std::vector<at::Tensor> permute(const OpCall& call) {
   std::vector<std::int64_t> dims = call.ints(1);
   for (std::int64_t& dim : dims) dim += dim >= 0 ? 1 : 0;
@@ -59,6 +76,8 @@ std::vector<BatchingRule> shape_rules() {
   for (const char* op : {"aten::flatten.using_ints", "aten::transpose.int"}) rules.push_back({op, "shape", {}, {1, 2}});
   rules.push_back({"aten::cat", "shape", {{"behind_slots", concatenate, nullptr}}});
   rules.push_back({"aten::permute", "shape", {{"behind_slots", permute, nullptr}}});
+  rules.push_back({"aten::clone", "shape", {{"behind_slots", clone, nullptr}}});
+  rules.push_back({"aten::contiguous", "shape", {{"behind_slots", contiguous, nullptr}}});
   for (const char* op : {"aten::view", "aten::reshape", "aten::_unsafe_view"}) {
     rules.push_back({op, "reshape", {{"behind_slots", reshape, nullptr}}, {}, reshape});
   }

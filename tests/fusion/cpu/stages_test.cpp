@@ -35,6 +35,21 @@ TEST_CASE("a call that writes in place what another stage sees is refused") {
   check_refused(small, {1, 1}, false);
 }
 
+TEST_CASE("a call that writes what has been read before, but is sent afterwards, is refused") {
+  SmallGraph small;
+  const ValueId a = small.weight("a", {4}), b = small.weight("b", {4}), c = small.weight("c", {4});
+  const ValueId y = small.call("aten::tanh", {a});
+  const ValueId sum = small.call("aten::add.Tensor", {y, b, std::int64_t{1}});
+  const ValueId positive = small.call("aten::relu_", {y});  // nobody reads y behind it
+  const ValueId scaled = small.call("aten::mul.Tensor", {positive, c});
+  small.call("aten::mul.Tensor", {sum, scaled});
+  check_refused(small, {0, 1, 1}, true);
+  check_refused(small, {0, 1, 0}, true);
+  check_refused(small, {0, 0, 1}, false);
+  check_refused(small, {1, 1, 1}, false);
+  static_cast<void>(run_training(small));
+}
+
 TEST_CASE("running statistics that a later stage would write are refused") {
   SmallGraph small;
   const ValueId x = small.weight("x", {3, 2}), factor = small.weight("factor", {2});

@@ -1,0 +1,187 @@
+"""Small models that write tensors in place while others still see them, and that return tensors under no_grad.
+
+As in idioms.py: CASES are trained and compared. Whether a write is seen follows from what is a view and what is a copy,
+and that from how images lie in memory: each way to run has a layout of its own."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from idioms import D, Idiom, collecting, image, linear, parameter, sequence
+
+CASES: dict[str, Idiom] = {}
+case = collecting(CASES)
+conv = lambda: nn.Conv2d(3, 3, 3, padding=1)
+
+
+def frozen(part):
+    return lambda: part().requires_grad_(False)
+
+
+def halves(*shape):
+    return lambda: nn.Parameter(torch.full(shape, 0.5))
+
+
+# ---- What slots share is written before, or behind, what differs between them ----
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def copy_kept_from_before_a_write(m, x):
+    z = x.mean(1) * 2.0
+    t = z.clone()
+    z.relu_()
+    t.mul_(m.w)
+    return m.head(t + z)
+
+
+@case(sequence, w=halves(3), head=linear(D))
+def view_read_before_a_write(m, x):
+    z = x.mean(1) * 2.0
+    u = z[:, :3] + m.w
+    z.relu_()
+    return m.head(z + u.sum(1, keepdim=True))
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def input_read_before_a_write(m, x):
+    x = x.mean(1)
+    u = x + m.w
+    x.clamp_(-0.1, 0.1)
+    return m.head(x + u)
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def input_itself_written(m, x):
+    u = (x + m.w).mean(1)
+    x.mul_(2.0)
+    return m.head(x.mean(1) + u)
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def sums_written_twice(m, x):
+    x = x.mean(1)
+    t = torch.zeros(D, dtype=x.dtype)
+    t.add_(x.mean(0))
+    y = x * m.w + t
+    t.mul_(2.0)
+    return m.head(y + t)
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def copy_into_empty(m, x):
+    z = x.mean(1) * 2.0
+    e = torch.empty_like(z)
+    e.copy_(z)
+    z.clamp_(-1, 1)
+    e *= m.w
+    return m.head(e + z)
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def list_of_states(m, x):
+    z = F.normalize(x.mean(1), dim=1)
+    out = [z.clone()]
+    z.abs_()
+    out.append(z * 1.0)
+    out[0].add_(m.w)
+    return m.head(out[0] + out[1])
+
+
+# ---- Views of images that are written ----
+
+
+@case(image, conv=conv, w=halves(), head=linear(3))
+def copy_written_by_a_flat_view(m, x):
+    y = m.conv(x).clone()
+    y.view(y.shape[0], -1)[:, 5:20].mul_(m.w)
+    return m.head(y.mean((2, 3)))
+
+
+@case(image, conv=conv, w=halves(), head=linear(3))
+def image_written_by_a_flat_view(m, x):
+    y = m.conv(x) * 1.0
+    y.view(y.shape[0], -1).mul_(m.w)
+    return m.head(y.mean((2, 3)))
+
+
+@case(image, conv=conv, w=halves(), head=linear(3))
+def convolution_written_by_rows(m, x):
+    y = m.conv(x)
+    y.view(-1, 64)[:, 3:9].mul_(m.w)
+    return m.head(y.mean((2, 3)))
+
+
+@case(image, conv=conv, w=halves(), head=linear(3))
+def erfc_written_by_flatten(m, x):
+    y = torch.erfc(m.conv(x))
+    y.flatten(1).mul_(m.w)
+    return m.head(y.mean((2, 3)))
+
+
+@case(image, conv=conv, w=halves(3), head=linear(6))
+def channels_last_copy_written(m, x):
+    q = m.conv(x) * 1.0
+    y = q.permute(0, 2, 3, 1).contiguous()
+    y.mul_(m.w)
+    return m.head(torch.cat([y.mean((1, 2)), q.mean((2, 3))], 1))
+
+
+@case(image, conv=conv, w=halves(3), head=linear(6))
+def tokens_of_an_image_written(m, x):
+    q = m.conv(x)
+    y = q.permute(0, 2, 3, 1).reshape(-1, 3)
+    y.add_(1.0)
+    y = (y * m.w).view(x.shape[0], 64, 3).mean(1)
+    return m.head(torch.cat([y, q.mean((2, 3))], 1))
+
+
+@case(image, conv=conv, w=halves(), head=linear(6))
+def other_memory_format_written(m, x):
+    q = m.conv(x)
+    y = q.contiguous(memory_format=torch.channels_last)
+    y.mul_(m.w)
+    z = q.to(memory_format=torch.channels_last)
+    z.add_(1.0)
+    return m.head(torch.cat([(y + z * m.w).mean((2, 3)), q.mean((2, 3))], 1))
+
+
+@case(sequence, first=linear(D, D), w=halves(), head=linear(D))
+def layer_written_by_a_flat_view(m, x):
+    y = m.first(x)
+    y.view(-1).mul_(m.w)
+    return m.head(y.mean(1))
+
+
+# ---- Returned under no_grad ----
+
+
+@case(sequence, first=linear(D, D), w=parameter(D), head=linear(D))
+def own_input_under_no_grad(m, x):
+    """Nothing is called that could be recorded: the gradient goes through."""
+    y = m.first(x.mean(1))
+    with torch.no_grad():
+        same = [y.to(y.dtype), y.type_as(x), y.flatten(1), F.dropout(y, 0.5, training=False), torch.atleast_2d(y)]
+    return m.head(sum(same) * m.w)
+
+
+@case(sequence, first=linear(D, D), w=parameter(D), head=linear(D))
+def views_under_no_grad(m, x):
+    y = m.first(x.mean(1))
+    with torch.no_grad():
+        cut = [y.view(-1, D), y[:, :], y.reshape(-1, D), y.clone()]
+    return m.head(sum(cut) * m.w)
+
+
+# ---- Norms of what needs no gradient ----
+
+
+@case(image, conv=frozen(conv), norm=lambda: nn.GroupNorm(3, 3), head=linear(3))
+def group_norm_behind_frozen_layers(m, x):
+    return m.head(m.norm(m.conv(x)).mean((2, 3)))
+
+
+@case(image, norm=lambda: nn.GroupNorm(3, 3), head=linear(3))
+def group_norm_of_the_input(m, x):
+    y = m.norm(x).clone()
+    y[:, :, 0].zero_()
+    return m.head(y.mean((2, 3)))
