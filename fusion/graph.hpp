@@ -152,6 +152,8 @@ struct Value {
   Shape shape = {};
   DType dtype = DType::kFloat32;
   bool number = false;
+  /// Dimensions from the slowest to the fastest in memory, as PyTorch had the tensor; empty: row-major.
+  std::vector<std::int64_t> order = {};
 };
 
 /// A literal that may differ between slots.

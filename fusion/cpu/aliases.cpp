@@ -19,7 +19,10 @@ const ValueId* written_by(const Node& node) {
 std::vector<ValueId> sources_of(const Node& node) {
   std::vector<ValueId> sources;
   if (is_number_op(node.op) || node.args.empty() || !may_share(node.op)) return sources;
-  for_each_value(node.args[0], [&](ValueId id) { sources.push_back(id); });
+  for (const Arg& arg : node.args) {
+    for_each_value(arg, [&](ValueId id) { sources.push_back(id); });
+    if (!sources.empty()) break;  // behind an equation
+  }
   return sources;
 }
 
@@ -61,6 +64,7 @@ bool may_share(const std::string& op) {
   const OpTraits* traits = op_traits(op);
   if (traits == nullptr || traits->in_place) return true;
   const bool converts = traits->kind == OpClass::kPointwise && traits->elements == Elements::kMoved;
+  if (op == "aten::einsum" || op == "aten::chain_matmul") return true;                  // of one tensor
   return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // identity at rate 0
 }
 

@@ -133,6 +133,11 @@ class Builder {
   [[nodiscard]] bool has_gradient(const Tensor& t) const {
     return buffers_[static_cast<std::size_t>(t.buffer)].gradient >= 0;
   }
+  /// Whether the tensor is, or views, a weight that is not trained, which batch norms and counters write.
+  [[nodiscard]] bool is_buffer_of_model(const Tensor& t) const {
+    const Buffer& buffer = buffers_[static_cast<std::size_t>(t.buffer)];
+    return buffer.outside && !buffer.wanted;
+  }
   /// Whether the loss depends on the tensor, when backward functions have run: it had a gradient then, even if that was
   /// handed on or was a library's own.
   [[nodiscard]] bool reached(const Tensor& t) const { return buffers_[static_cast<std::size_t>(t.buffer)].reached; }

@@ -87,6 +87,13 @@ void keep_gradients_out(Builder& b, const std::vector<ValueId>& outputs) {
   }
 }
 
+// Under torch.no_grad(): a tensor that is written in place keeps its gradient, as though nothing was written.
+void pass_gradient_by(Builder& b, const Tensor& before, const Tensor& after) {
+  b.differentiable({before}, {after}, [=, &b] {
+    if (b.gradient(after)) b.hand_on_gradient(after, before);
+  });
+}
+
 void compile_op(LoweringContext& site) {
   Builder& b = site.b;
   const Node& node = site.node();
@@ -105,6 +112,7 @@ void compile_op(LoweringContext& site) {
   const Tensor& after = b.value(site.output());
   if (after.dtype != before.dtype) site.fail("it would change its dtype");
   if (after.defined() && after.sizes != before.sizes) site.fail("it would change its sizes");
+  if (node.no_gradient && after.defined()) pass_gradient_by(b, before, after);
 }
 
 void compile_nodes(Builder& b, Parts& parts) {

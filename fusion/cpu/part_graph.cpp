@@ -74,7 +74,6 @@ class PartMaker {
     const auto copy = static_cast<ValueId>(part_.graph.values.size());
     part_.graph.values.push_back(part_.graph.values[static_cast<std::size_t>(id)]);
     Node clone{"aten::clone", {id, std::monostate{}}, {copy}, reader.path, reader.where};
-    clone.no_gradient = reader.no_gradient;
     part_.graph.nodes.push_back(std::move(clone));
     part_.index.push_back(part_.index.empty() ? 0 : part_.index.back());
     return copy;

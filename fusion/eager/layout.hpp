@@ -17,6 +17,19 @@ namespace hfta::fusion {
   return shared.unsqueeze(0).expand(sizes);
 }
 
+/// The tensor such that its dimensions lie in memory in this order, from the slowest to the fastest, behind those that
+/// it has in front of them (slots); empty: row-major. A copy where it lies otherwise.
+[[nodiscard]] inline at::Tensor in_order(const at::Tensor& t, const std::vector<std::int64_t>& order) {
+  const std::int64_t front = t.dim() - static_cast<std::int64_t>(order.size());
+  if (order.empty() || front < 0) return t.contiguous();
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(front));
+  std::iota(dims.begin(), dims.end(), 0);
+  for (const std::int64_t dim : order) dims.push_back(dim + front);
+  std::vector<std::int64_t> back(dims.size());
+  for (std::size_t d = 0; d < dims.size(); ++d) back[static_cast<std::size_t>(dims[d])] = static_cast<std::int64_t>(d);
+  return t.permute(dims).contiguous().permute(back);
+}
+
 /// Slots and batch as one leading dimension, in whichever order needs no copy.
 struct MergedBatch {
   at::Tensor merged;  ///< [c*N, ...] or [N*c, ...]

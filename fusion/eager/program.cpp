@@ -108,12 +108,12 @@ void Program::execute(const Instruction& instruction, ValueEnv& values, const Ru
   const Node& node = plan_.graph.nodes[instruction.node];
   try {
     const at::AutoGradMode gradients(at::GradMode::is_enabled() && !node.no_gradient);
+    const bool wide = context.slots > 0;
     ValueEnv outputs = outputs_of(instruction, values, context);
-    // Elsewhere they lie as PyTorch has them, which row-major need not be.
-    if (instruction.row_major && (channels_last_ || context.slots > 0)) {
-      for (c10::IValue& output : outputs) {
-        if (output.isTensor()) output = output.toTensor().contiguous();
-      }
+    if (instruction.as_exported && (channels_last_ || wide)) lay_out(outputs, node, values);
+    // LibTorch's batching gives a view of what was written, which has no history under no_grad.
+    if (instruction.overwrites && instruction.batched && wide) {
+      outputs = {values[static_cast<std::size_t>(argument_as<ValueId>(node, 0))]};
     }
     store(std::move(outputs), node, values);
   } catch (const c10::Error& error) {
@@ -121,6 +121,20 @@ void Program::execute(const Instruction& instruction, ValueEnv& values, const Ru
     fail_at(node, first_line(error));
   }
   for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)] = c10::IValue();
+}
+
+// Tensors of their own as PyTorch has them in memory; views lie as what they view.
+void Program::lay_out(ValueEnv& outputs, const Node& node, const ValueEnv& values) const {
+  const std::vector<ValueId> inputs = inputs_of(node);
+  for (std::size_t o = 0; o < outputs.size() && o < node.outputs.size(); ++o) {
+    if (node.outputs[o] == kNoValue || !outputs[o].isTensor()) continue;
+    const at::Tensor output = outputs[o].toTensor();
+    const bool is_view = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
+      const c10::IValue& input = values[static_cast<std::size_t>(id)];
+      return input.isTensor() && output.is_alias_of(input.toTensor());
+    });
+    if (!is_view) outputs[o] = in_order(output, plan_.graph.values[static_cast<std::size_t>(node.outputs[o])].order);
+  }
 }
 
 ValueEnv Program::outputs_of(const Instruction& instruction, const ValueEnv& values, const RunContext& context) const {

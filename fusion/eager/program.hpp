@@ -49,6 +49,7 @@ class Program {
 
  private:
   void execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const;
+  void lay_out(ValueEnv& outputs, const Node& node, const ValueEnv& values) const;
   [[nodiscard]] ValueEnv outputs_of(const Instruction& instruction, const ValueEnv& values,
                                     const RunContext& context) const;
   [[nodiscard]] ValueEnv aligned(const Instruction& instruction, const ValueEnv& values, int slots) const;

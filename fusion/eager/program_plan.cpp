@@ -111,9 +111,12 @@ class Planner {
     instruction.node = i;
     instruction.number = is_number_op(node.op);
     if (instruction.number) return instruction;
-    instruction.row_major = !makes_view(node) && std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-      return id != kNoValue && plan_.written_view[static_cast<std::size_t>(id)];
-    });
+    instruction.overwrites =
+        writes_in_place(node) && node.outputs.size() == 1 && argument_if<ValueId>(node, 0) != nullptr;
+    instruction.as_exported =
+        !instruction.overwrites && std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+          return id != kNoValue && plan_.written_view[static_cast<std::size_t>(id)];
+        });
     instruction.rule = find_batching_rule(node.op);
     if (instruction.rule != nullptr && second_is_hyper(node)) instruction.per_slot = instruction.rule->per_slot;
     if (instruction.rule == nullptr && draws(node)) {

@@ -24,9 +24,10 @@ struct Instruction {
   bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
   bool relu = false;    ///< Does the relu beside it, too, where slots run together.
   bool passed = false;  ///< It is a relu that another instruction does.
-  /// Its outputs have to lie row-major, as they do in PyTorch: a view of them is written in place, and what is a view
-  /// and what is a copy (reshape, contiguous) follows from how they lie.
-  bool row_major = false;
+  /// Its outputs have to lie as in PyTorch (Value::order): a view of them is written in place, and what is a view and
+  /// what is a copy (reshape, contiguous) follows from how they lie.
+  bool as_exported = false;
+  bool overwrites = false;  ///< It writes its first argument in place, which is its only output.
   const BatchingRule* rule = nullptr;
   const Candidate* candidate = nullptr;
   std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;  ///< BatchingRule::per_slot, if it has to.

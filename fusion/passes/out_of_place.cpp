@@ -47,7 +47,9 @@ class OutOfPlace {
   static std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
   [[nodiscard]] bool is_replaceable(const Node& node, int position) const {
-    if (is_number_op(node.op) || !traits_of(node).in_place || node.outputs.size() != 1 || node.args.empty())
+    // Under no_grad the tensor that is written keeps its gradient, and a new one would have none.
+    if (is_number_op(node.op) || node.no_gradient || !traits_of(node).in_place || node.outputs.size() != 1 ||
+        node.args.empty())
       return false;
     const auto* self = std::get_if<ValueId>(&node.args[0]);
     const std::string plain = out_of_place(node.op);

@@ -82,6 +82,17 @@ bool writes_statistics(const Node& node) {
 
 bool may_alias(const c10::Argument& argument) { return argument.alias_info() != nullptr; }
 
+// Whether the call may return its input, or a view of it, without its schema saying so.
+bool may_return_input(const Node& node) {
+  constexpr std::array<std::string_view, 9> kOps = {
+      "type_as",      "einsum",      "meshgrid",          "unsafe_chunk",
+      "unsafe_split", "sum_to_size", "broadcast_tensors", "unsafe_split_with_sizes",
+      "chain_matmul"};
+  const std::string_view name = base_name(node.op);
+  return traits_of(node).draws == Draws::kNoise || name.starts_with("atleast_") ||
+         std::find(kOps.begin(), kOps.end(), name) != kOps.end();
+}
+
 }  // namespace
 
 void fail_at(const Node& node, const std::string& what) {
@@ -148,7 +159,7 @@ bool makes_view(const Node& node) {
   if (is_number_op(node.op)) return false;
   const c10::OperatorHandle op = find_op(node);
   const auto& returns = op.schema().returns();
-  return std::any_of(returns.begin(), returns.end(), may_alias);
+  return std::any_of(returns.begin(), returns.end(), may_alias) || may_return_input(node);
 }
 
 bool writes_in_place(const Node& node) {
@@ -179,15 +190,21 @@ Aliases::Aliases(const Graph& graph) : parent_(graph.values.size()) {
   std::iota(parent_.begin(), parent_.end(), 0);
   for (const Node& node : graph.nodes) {
     if (!makes_view(node)) continue;
+    const auto join = [&](ValueId input) {
+      for (const ValueId output : node.outputs) {
+        if (output != kNoValue) parent_[static_cast<std::size_t>(set_of(output))] = set_of(input);
+      }
+    };
     const c10::OperatorHandle op = find_op(node);
     const std::vector<c10::Argument>& schema = arguments_of(op);
+    const bool says = std::any_of(schema.begin(), schema.end(), may_alias);
+    bool first = true;  // what the schema does not say is so of the first tensor, or list of them
     for (std::size_t i = 0; i < schema.size(); ++i) {
-      if (!may_alias(schema[i])) continue;
-      for_each_value(node.args[i], [&](ValueId input) {
-        for (const ValueId output : node.outputs) {
-          if (output != kNoValue) parent_[static_cast<std::size_t>(set_of(output))] = set_of(input);
-        }
-      });
+      const auto held = [&](ValueId input) {
+        if (says ? may_alias(schema[i]) : first) join(input);
+      };
+      for_each_value(node.args[i], held);
+      for_each_value(node.args[i], [&](ValueId) { first = false; });
     }
   }
 }

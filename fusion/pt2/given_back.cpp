@@ -60,7 +60,11 @@ bool gives_back_its_input(const Graph& graph, const Node& node) {
     return other != nullptr && other->dtype == input->dtype;
   }
   if (node.op == "aten::flatten.using_ints") return joins_one_dimension(node, rank);
-  if (node.op == "aten::dropout" || node.op == "aten::feature_dropout") return is_off(node);
+  if (node.op == "aten::sum_to_size") {
+    return node.outputs.size() == 1 && graph.values[static_cast<std::size_t>(node.outputs[0])].shape == input->shape;
+  }
+  if (node.op.ends_with("dropout")) return is_off(node);
+  if (node.op == "aten::positive") return true;
   return (node.op == "aten::atleast_1d" && rank >= 1) || (node.op == "aten::atleast_2d" && rank >= 2) ||
          (node.op == "aten::atleast_3d" && rank >= 3);
 }

@@ -92,6 +92,22 @@ TensorMeta tensor_meta_from(const Reader& json) {
   return meta;
 }
 
+std::vector<std::int64_t> order_in_memory(const TensorMeta& meta) {
+  const auto at_export = [](const SymInt& number) {
+    return number.expression.empty() ? number.number : number.hint.value_or(0);
+  };
+  std::vector<std::int64_t> single, order;
+  for (std::size_t d = 0; d < meta.sizes.size(); ++d) {
+    (at_export(meta.sizes[d]) == 1 ? single : order).push_back(static_cast<std::int64_t>(d));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return at_export(meta.strides[static_cast<std::size_t>(a)]) > at_export(meta.strides[static_cast<std::size_t>(b)]);
+  });
+  if (std::is_sorted(order.begin(), order.end())) return {};
+  order.insert(order.begin(), single.begin(), single.end());
+  return order;
+}
+
 Tagged tagged_from(const Reader& json) {
   for (const auto& [tag, value] : json.members()) {
     if (!value.json().is_null()) return {tag, value};

@@ -54,6 +54,9 @@ struct NodeRecord {
 [[nodiscard]] DType dtype_from(const Reader& number);
 [[nodiscard]] SymInt sym_int_from(const Reader& json);
 [[nodiscard]] TensorMeta tensor_meta_from(const Reader& json);
+/// Dimensions from the slowest to the fastest, by strides at export (Value::order); those of one element count for
+/// nothing.
+[[nodiscard]] std::vector<std::int64_t> order_in_memory(const TensorMeta& meta);
 [[nodiscard]] Tagged tagged_from(const Reader& json);
 [[nodiscard]] std::vector<Tagged> tagged_list_from(const Reader& json);
 /// `file` begins the messages about it.

@@ -181,8 +181,31 @@ class Translator {
     for (const Tagged& output : record.outputs) add_output({output.tag, output.value.at(record.place)}, scope, node);
     if (number_op.empty() && op_traits(node.op) == nullptr) json.fail(why_not_admitted(op));
     if (node.no_gradient && gives_back_its_input(graph(), node)) node.no_gradient = false;
+    if (copies_itself(node)) return name_anew(scope, node.outputs[0], std::get<ValueId>(node.args[1]));
     graph().nodes.push_back(std::move(node));
     if (!plain.empty()) store_last_into(out, json);
+  }
+
+  // Whether a tensor is copied into the memory in which it lies already, as exports do behind `buffer += 1`.
+  [[nodiscard]] bool copies_itself(const Node& node) {
+    if (node.op != "aten::copy_" || node.args.size() < 2 || node.outputs.size() != 1) return false;
+    const auto *to = std::get_if<ValueId>(&node.args[0]), *from = std::get_if<ValueId>(&node.args[1]);
+    if (to == nullptr || from == nullptr) return false;
+    ValueId id = *from;
+    for (auto call = graph().nodes.rbegin(); call != graph().nodes.rend() && id != *to; ++call) {
+      const OpTraits* const traits = op_traits(call->op);
+      const bool made = call->outputs.size() == 1 && call->outputs[0] == id;
+      if (made && (traits == nullptr || !traits->in_place || !std::holds_alternative<ValueId>(call->args[0])))
+        return false;
+      if (made) id = std::get<ValueId>(call->args[0]);
+    }
+    return id == *to;
+  }
+
+  static void name_anew(Scope& scope, ValueId old, ValueId value) {
+    for (auto& [name, id] : scope.values) {
+      if (id == old) id = value;
+    }
   }
 
   // `out=` is the op without it, and a copy of what it makes into the tensor that is given: nothing behind the importer
@@ -245,7 +268,8 @@ class Translator {
           "the size of its result depends on the data, which differ between trials; where the mask is always the "
           "same, make it a buffer, else multiply by it");
     }
-    const ValueId value = add_value({name, batch_.symbols.shape(meta.sizes, json), meta.dtype});
+    const ValueId value =
+        add_value({name, batch_.symbols.shape(meta.sizes, json), meta.dtype, false, order_in_memory(meta)});
     name_value(scope, name, value);
     return value;
   }

@@ -185,3 +185,95 @@ def group_norm_of_the_input(m, x):
     y = m.norm(x).clone()
     y[:, :, 0].zero_()
     return m.head(y.mean((2, 3)))
+
+
+# ---- Returned by ops whose schemas do not say that they return their input, and written ----
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def input_written_by_type_as(m, x):
+    y = x.mean(1).type_as(m.w)
+    z = x.type_as(m.w)
+    z.add_(1.0)
+    return m.head(x.mean(1) * m.w + y)
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def written_behind_dropout_that_is_off(m, x):
+    t = F.relu(x.mean(1))
+    u = t + m.w
+    y = F.dropout(t, 0.0)
+    y.add_(1.0)
+    return m.head(u + t)
+
+
+@case(sequence, w=halves(D), head=linear(D))
+def written_behind_dropout_in_evaluation(m, x):
+    x = x.mean(1) * 1.0
+    y = F.dropout(x, 0.0, training=m.training)
+    y.add_(1.0)
+    return m.head(x * m.w)
+
+
+@case(sequence, first=linear(D, D), w=halves(D), head=linear(D))
+def written_behind_einsum(m, x):
+    t = m.first(x.mean(1)) * 1.0
+    y = torch.einsum("nf->fn", t)
+    y.mul_(2.0)
+    return m.head(t * m.w)
+
+
+# ---- Tensors that do not lie row-major in PyTorch, and are written ----
+
+
+@case(image, w=halves(8), head=linear(3))
+def transposed_layout_is_kept(m, x):
+    t = F.relu(x.transpose(2, 3) * m.w)
+    t.flatten(1).add_(1.0)  # of a copy
+    return m.head((t * m.w).mean((2, 3)))
+
+
+@case(image, conv=conv, w=halves(), head=linear(3))
+def channels_last_in_pytorch(m, x):
+    t = m.conv(x.contiguous(memory_format=torch.channels_last))
+    t.flatten(1).add_(1.0)  # of a copy
+    v = t.clone(memory_format=torch.channels_last)
+    v.permute(0, 2, 3, 1).view(-1, 3)[:, 0].zero_()
+    return m.head((t * m.w + v).mean((2, 3)))
+
+
+# ---- Written under no_grad: the gradient goes by ----
+
+
+@case(sequence, first=linear(D, D), head=linear(D))
+def scaled_under_no_grad(m, x):
+    t = m.first(x.mean(1))
+    with torch.no_grad():
+        t.mul_(0.5).clamp_(-1, 1)
+    return m.head(t)
+
+
+@case(sequence, first=linear(D, D), head=linear(D))
+def rounded_under_no_grad(m, x):
+    t = m.first(x.mean(1)) * 3.0
+    with torch.no_grad():
+        t.copy_(t.round())
+        F.relu(t, inplace=True)
+    return m.head(t)
+
+
+# ---- Buffers that are written ----
+
+
+@case(sequence, norm=lambda: nn.BatchNorm1d(D), first=linear(D, D), head=linear(D))
+def statistics_of_the_batch_before(m, x):
+    before = m.norm.running_mean.clone() + m.norm.running_var.to(x.dtype, copy=True)
+    spread = m.norm.running_mean.view(1, D).expand(2, D).contiguous().mean(0)
+    return m.head(m.norm(m.first(x.mean(1))) - before - spread)
+
+
+@case(sequence, count=lambda: torch.zeros((), dtype=torch.long), scale=lambda: torch.ones(D), first=linear(D, D), head=linear(D))
+def counted_and_divided_by(m, x):
+    m.count += 1
+    m.scale += 0.5
+    return m.head(m.first(x.mean(1)) / m.count * m.scale)

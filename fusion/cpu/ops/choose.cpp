@@ -5,6 +5,7 @@
 
 #include "fusion/cpu/kernels/widen.hpp"
 #include "fusion/cpu/ops.hpp"
+#include "fusion/cpu/ops/common.hpp"
 #include "fusion/cpu/ops/elements.hpp"
 #include "fusion/cpu/strided.hpp"
 
@@ -183,11 +184,16 @@ void convert(LoweringContext& site, DType dtype) {
                         {[](double a, double) { return a; }, [](std::int64_t a, std::int64_t) { return a; }}));
 }
 
-// Schema: input, and at kAt the dtype, which may be None; a device besides is always the array's.
-template <std::size_t kAt>
+// Schema: input, at kAt the dtype, which may be None, and at kCopy whether the result is always a copy; a device
+// besides is always the array's.
+template <std::size_t kAt, std::size_t kCopy>
 void to_dtype(LoweringContext& site) {
   const auto* dtype = site.argument<DType>(kAt);
-  convert(site, dtype == nullptr ? site.tensor(0).dtype : *dtype);
+  const auto* copy = site.argument<bool>(kCopy);
+  const Tensor x = site.tensor(0);
+  const bool converts = dtype != nullptr && *dtype != x.dtype;
+  if (!converts && copy != nullptr && *copy) return site.bind(copy_of(site.b, x));
+  convert(site, converts ? *dtype : x.dtype);
 }
 
 // Schema: input, other, ...
@@ -202,9 +208,9 @@ std::vector<NamedCompiler> choose_ops() {
                                     {"aten::triu", triangle<false>},
                                     {"aten::logical_not", negate},
                                     {"aten::bitwise_not", negate},
-                                    {"aten::to.dtype", to_dtype<1>},
-                                    {"aten::to.dtype_layout", to_dtype<1>},
-                                    {"aten::to.device", to_dtype<2>},
+                                    {"aten::to.dtype", to_dtype<1, 3>},
+                                    {"aten::to.dtype_layout", to_dtype<1, 6>},
+                                    {"aten::to.device", to_dtype<2, 4>},
                                     {"aten::to.other", to_other},
                                     {"aten::type_as", to_other}};
   const auto relation = [&](const std::string& name, Compile compile) {

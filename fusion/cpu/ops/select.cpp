@@ -167,7 +167,7 @@ void expand(LoweringContext& site) {
 // Schema: input, other.
 void expand_as(LoweringContext& site) { site.bind(site.tensor(0).expanded(site.tensor(1).sizes)); }
 
-void same(LoweringContext& site) { site.bind(site.tensor(0)); }
+void clone(LoweringContext& site) { site.bind(copy_of(site.b, site.tensor(0))); }
 
 }  // namespace
 
@@ -238,7 +238,7 @@ std::vector<NamedCompiler> select_ops() {
           {"aten::unflatten.int", unflatten},
           {"aten::expand", expand},
           {"aten::expand_as", expand_as},
-          {"aten::clone", same}};  // nothing is ever overwritten, so a copy may be the same memory
+          {"aten::clone", clone}};
 }
 
 std::vector<NamedCompiler> join_ops() { return {{"aten::cat", cat}, {"aten::stack", stack}}; }

@@ -61,6 +61,13 @@ void permute(LoweringContext& site) { site.bind(site.tensor(0).permuted(site.int
 
 void same(LoweringContext& site) { site.bind(site.tensor(0)); }
 
+// Whoever needs another order asks for it; but a copy of a buffer stays what it is when the buffer is written.
+void contiguous(LoweringContext& site) {
+  const Tensor x = site.tensor(0);
+  const bool copies = site.b.is_buffer_of_model(x) && !x.contiguous();
+  site.bind(copies ? site.b.contiguous(x) : x);
+}
+
 // A gradient belongs to a buffer: where one is wanted of the input, the output has a buffer of its own.
 void detach(LoweringContext& site) {
   const Tensor x = site.tensor(0);
@@ -83,7 +90,7 @@ std::vector<NamedCompiler> shape_ops() {
           {"aten::permute", permute},
           {"aten::alias", same},
           {"aten::detach", detach},
-          {"aten::contiguous", same},  // whoever needs another order asks for it
+          {"aten::contiguous", contiguous},
           {"aten::view_as", reshape_as},
           {"aten::reshape_as", reshape_as}};
 }
