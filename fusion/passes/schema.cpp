@@ -84,10 +84,9 @@ bool may_alias(const c10::Argument& argument) { return argument.alias_info() != 
 
 // Whether the call may return its input, or a view of it, without its schema saying so.
 bool may_return_input(const Node& node) {
-  constexpr std::array<std::string_view, 9> kOps = {
-      "type_as",      "einsum",      "meshgrid",          "unsafe_chunk",
-      "unsafe_split", "sum_to_size", "broadcast_tensors", "unsafe_split_with_sizes",
-      "chain_matmul"};
+  constexpr std::array<std::string_view, 10> kOps = {
+      "type_as",     "einsum",   "meshgrid",          "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
+      "sum_to_size", "positive", "broadcast_tensors", "conj_physical"};
   const std::string_view name = base_name(node.op);
   return traits_of(node).draws == Draws::kNoise || name.starts_with("atleast_") ||
          std::find(kOps.begin(), kOps.end(), name) != kOps.end();
