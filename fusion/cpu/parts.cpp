@@ -220,8 +220,11 @@ void Parts::emit(Builder& b, const std::vector<std::size_t>& nodes) {
   const bool writes =
       std::any_of(nodes.begin(), nodes.end(), [&](std::size_t i) { return overwrites(graph_.nodes[i].op); });
   for (const ValueId id : read) {
+    if (!writes) break;
     const std::vector<std::int64_t>& order = graph_.values[static_cast<std::size_t>(id)].order;
-    if (writes) b.bind(id, order.empty() ? b.contiguous(b.value(id)) : b.in_order(b.value(id), order));
+    const Tensor& value = b.value(id);
+    const bool ordered = !order.empty() && static_cast<std::int64_t>(order.size()) == value.dim();
+    b.bind(id, ordered ? b.in_order(value, order) : b.contiguous(value));
   }
   std::shared_ptr<const Part>& part = made_[nodes];
   if (part == nullptr) {

@@ -194,10 +194,10 @@ class Translator {
     ValueId id = *from;
     for (auto call = graph().nodes.rbegin(); call != graph().nodes.rend() && id != *to; ++call) {
       const OpTraits* const traits = op_traits(call->op);
-      const bool made = call->outputs.size() == 1 && call->outputs[0] == id;
-      if (made && (traits == nullptr || !traits->in_place || !std::holds_alternative<ValueId>(call->args[0])))
-        return false;
-      if (made) id = std::get<ValueId>(call->args[0]);
+      if (call->outputs.size() != 1 || call->outputs[0] != id) continue;
+      const auto* const written = call->args.empty() ? nullptr : std::get_if<ValueId>(&call->args[0]);
+      if (traits == nullptr || !traits->in_place || written == nullptr) return false;
+      id = *written;
     }
     return id == *to;
   }
