@@ -198,7 +198,7 @@ Aliases::Aliases(const Graph& graph) : parent_(graph.values.size()) {
     const std::vector<c10::Argument>& schema = arguments_of(op);
     const bool says = std::any_of(schema.begin(), schema.end(), may_alias);
     bool first = true;  // what the schema does not say is so of the first tensor, or list of them
-    for (std::size_t i = 0; i < schema.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(schema.size(), node.args.size()); ++i) {  // defaults name no values
       const auto held = [&](ValueId input) {
         if (says ? may_alias(schema[i]) : first) join(input);
       };

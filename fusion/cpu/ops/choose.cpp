@@ -189,7 +189,7 @@ void convert(LoweringContext& site, DType dtype) {
 template <std::size_t kAt, std::size_t kCopy>
 void to_dtype(LoweringContext& site) {
   const auto* dtype = site.argument<DType>(kAt);
-  const auto* copy = site.argument<bool>(kCopy);
+  const auto* copy = kCopy < site.node().args.size() ? site.argument<bool>(kCopy) : nullptr;
   const Tensor x = site.tensor(0);
   const bool converts = dtype != nullptr && *dtype != x.dtype;
   if (!converts && copy != nullptr && *copy) return site.bind(copy_of(site.b, x));
