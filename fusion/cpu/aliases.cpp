@@ -64,7 +64,7 @@ bool may_share(const std::string& op) {
   const OpTraits* traits = op_traits(op);
   if (traits == nullptr || traits->in_place) return true;
   const bool converts = traits->kind == OpClass::kPointwise && traits->elements == Elements::kMoved;
-  if (op == "aten::einsum") return true;                  // of one tensor
+  if (op == "aten::einsum") return true;                                                // of one tensor
   return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // identity at rate 0
 }
 
