@@ -88,6 +88,7 @@ bool may_return_input(const Node& node) {
       "type_as",     "einsum",   "meshgrid",          "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
       "sum_to_size", "positive", "broadcast_tensors", "conj_physical"};
   const std::string_view name = base_name(node.op);
+  if (name == "einsum" && inputs_of(node).size() > 1) return false;  // of several tensors it is a product
   return traits_of(node).draws == Draws::kNoise || name.starts_with("atleast_") ||
          std::find(kOps.begin(), kOps.end(), name) != kOps.end();
 }
@@ -189,21 +190,22 @@ Aliases::Aliases(const Graph& graph) : parent_(graph.values.size()) {
   std::iota(parent_.begin(), parent_.end(), 0);
   for (const Node& node : graph.nodes) {
     if (!makes_view(node)) continue;
-    const auto join = [&](ValueId input) {
-      for (const ValueId output : node.outputs) {
-        if (output != kNoValue) parent_[static_cast<std::size_t>(set_of(output))] = set_of(input);
-      }
+    const auto join = [&](ValueId input, ValueId output) {
+      if (output != kNoValue) parent_[static_cast<std::size_t>(set_of(output))] = set_of(input);
     };
     const c10::OperatorHandle op = find_op(node);
     const std::vector<c10::Argument>& schema = arguments_of(op);
     const bool says = std::any_of(schema.begin(), schema.end(), may_alias);
-    bool first = true;  // what the schema does not say is so of the first tensor, or list of them
+    std::vector<ValueId> inputs;  // what the schema does not say is so of the first tensor, or list of them
     for (std::size_t i = 0; i < std::min(schema.size(), node.args.size()); ++i) {  // defaults name no values
-      const auto held = [&](ValueId input) {
-        if (says ? may_alias(schema[i]) : first) join(input);
-      };
-      for_each_value(node.args[i], held);
-      for_each_value(node.args[i], [&](ValueId) { first = false; });
+      if (says ? !may_alias(schema[i]) : !inputs.empty()) continue;
+      for_each_value(node.args[i], [&](ValueId input) { inputs.push_back(input); });
+    }
+    const bool each_its_own = !says && inputs.size() > 1 && inputs.size() == node.outputs.size();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        if (!each_its_own || i == o) join(inputs[i], node.outputs[o]);
+      }
     }
   }
 }
