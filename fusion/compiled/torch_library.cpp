@@ -171,15 +171,16 @@ class TorchPart final : public cpu::Part {
 
   [[nodiscard]] std::vector<Output> outputs_for(std::vector<at::Tensor> inputs, std::span<const double> hypers) const {
     const std::vector<at::Tensor> given = results(inputs, SlotRandom{}, hypers);
-    std::vector<at::Tensor> trained = inputs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!wanted_[i]) trained[i] = at::Tensor();
-    }
+    const auto count = static_cast<std::ptrdiff_t>(inputs.size());
+    std::vector<at::Tensor> sources;  // inputs, then outputs
+    for (std::size_t i = 0; i < inputs.size(); ++i) sources.push_back(wanted_[i] ? inputs[i] : at::Tensor());
+    sources.insert(sources.end(), given.begin(), given.end());
     std::vector<Output> outputs;
     for (const at::Tensor& result : given) {
       outputs.push_back(description_of(result));
-      outputs.back().reaches = reached_from(result, trained);
-      outputs.back().reaches_output = reached_from(result, given);
+      const std::vector<bool> reached = reached_from(result, sources);
+      outputs.back().reaches.assign(reached.begin(), reached.begin() + count);
+      outputs.back().reaches_output.assign(reached.begin() + count, reached.end());
     }
     return outputs;
   }

@@ -23,6 +23,7 @@ std::vector<ValueId> sources_of(const Node& node) {
     for_each_value(arg, [&](ValueId id) { sources.push_back(id); });
     if (!sources.empty()) break;  // behind an equation
   }
+  if (node.op == "aten::einsum" && sources.size() > 1) sources.clear();  // a product
   return sources;
 }
 
@@ -64,7 +65,7 @@ bool may_share(const std::string& op) {
   const OpTraits* traits = op_traits(op);
   if (traits == nullptr || traits->in_place) return true;
   const bool converts = traits->kind == OpClass::kPointwise && traits->elements == Elements::kMoved;
-  if (op == "aten::einsum") return true;                                                // of one tensor
+  if (op == "aten::einsum") return true;
   return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // identity at rate 0
 }
 

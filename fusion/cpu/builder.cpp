@@ -239,6 +239,12 @@ Tensor Builder::contiguous(const Tensor& t) {
   return in_order(t, order);
 }
 
+Tensor Builder::copied(const Tensor& t) {
+  const Tensor copy = fresh(t.sizes, t.dtype);
+  emit({t, copy}, copy_kernel(t, copy, false));
+  return copy;
+}
+
 Tensor Builder::in_order(const Tensor& t, std::span<const std::int64_t> order) {
   const Tensor ordered = t.permuted(order);
   if (ordered.contiguous()) return t;

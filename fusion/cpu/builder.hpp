@@ -111,6 +111,8 @@ class Builder {
   void begin_node(std::size_t node) { node_ = node; }
   /// The value row-major: itself, or a copy, whose gradient flows back.
   [[nodiscard]] Tensor contiguous(const Tensor& t);
+  /// A row-major copy that no gradient goes through.
+  [[nodiscard]] Tensor copied(const Tensor& t);
   [[nodiscard]] Tensor contiguous_or_none(const Tensor& t) { return t.defined() ? contiguous(t) : t; }
   /// The value with its dimensions lying in memory in this order, without gaps: itself, or a copy, whose gradient flows
   /// back.

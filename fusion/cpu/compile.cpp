@@ -9,7 +9,6 @@
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/panels.hpp"
 #include "fusion/cpu/parts.hpp"
-#include "fusion/cpu/strided.hpp"
 #include "fusion/graph/arguments.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
@@ -79,11 +78,7 @@ bool counts(const Node& node) { return node.no_gradient && node.op == "aten::add
 // Under torch.no_grad(): a view of what gradients are wanted of has a buffer of its own.
 void keep_gradients_out(Builder& b, const std::vector<ValueId>& outputs) {
   for (const ValueId id : outputs) {
-    if (id == kNoValue || !b.wants_gradient(b.value(id))) continue;
-    const Tensor& view = b.value(id);
-    const Tensor copy = b.fresh(view.sizes, view.dtype);
-    b.emit({view, copy}, copy_kernel(view, copy, false));
-    b.bind(id, copy);
+    if (id != kNoValue && b.wants_gradient(b.value(id))) b.bind(id, b.copied(b.value(id)));
   }
 }
 

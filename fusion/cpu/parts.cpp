@@ -37,6 +37,17 @@ bool reached_from(const Part& part, const std::vector<Part::Gradient>& given,
   return false;
 }
 
+// Values as they lay at export: what is a view and what is a copy follows from that, which matters where one is
+// written.
+void lay_out(Builder& b, const std::vector<ValueId>& values) {
+  for (const ValueId id : values) {
+    const std::vector<std::int64_t>& order = b.graph().values[static_cast<std::size_t>(id)].order;
+    const Tensor& value = b.value(id);
+    const bool ordered = !order.empty() && static_cast<std::int64_t>(order.size()) == value.dim();
+    b.bind(id, ordered ? b.in_order(value, order) : b.contiguous(value));
+  }
+}
+
 // Emits the part's forward and, where a gradient is wanted, its backward.
 void emit_kernels(Builder& b, const std::shared_ptr<const Part>& part, std::size_t place,
                   const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
@@ -216,16 +227,8 @@ std::vector<ValueId> Parts::given_by(const std::vector<std::size_t>& nodes) cons
 
 void Parts::emit(Builder& b, const std::vector<std::size_t>& nodes) {
   const std::vector<ValueId> read = read_by(nodes), given = given_by(nodes);
-  // What is a view and what is a copy follows from how tensors lie, which matters where one is written.
-  const bool writes =
-      std::any_of(nodes.begin(), nodes.end(), [&](std::size_t i) { return overwrites(graph_.nodes[i].op); });
-  for (const ValueId id : read) {
-    if (!writes) break;
-    const std::vector<std::int64_t>& order = graph_.values[static_cast<std::size_t>(id)].order;
-    const Tensor& value = b.value(id);
-    const bool ordered = !order.empty() && static_cast<std::int64_t>(order.size()) == value.dim();
-    b.bind(id, ordered ? b.in_order(value, order) : b.contiguous(value));
-  }
+  const auto writes = [&](std::size_t i) { return overwrites(graph_.nodes[i].op); };
+  if (std::any_of(nodes.begin(), nodes.end(), writes)) lay_out(b, read);
   std::shared_ptr<const Part>& part = made_[nodes];
   if (part == nullptr) {
     part = library_->part(part_graph(b, nodes, read, given), b.training());

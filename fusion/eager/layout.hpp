@@ -17,6 +17,15 @@ namespace hfta::fusion {
   return shared.unsqueeze(0).expand(sizes);
 }
 
+/// Where the dimensions are that `order` brings to its own places, of `dims` in all: those behind it stay.
+[[nodiscard]] inline std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& order, std::int64_t dims) {
+  std::vector<std::int64_t> back(static_cast<std::size_t>(dims));
+  std::iota(back.begin(), back.end(), 0);
+  std::int64_t to = 0;
+  for (const std::int64_t from : order) back[static_cast<std::size_t>(from)] = to++;
+  return back;
+}
+
 /// The tensor such that its dimensions lie in memory in this order, from the slowest to the fastest, behind those that
 /// it has in front of them (slots); empty: row-major. A copy where it lies otherwise.
 [[nodiscard]] inline at::Tensor in_order(const at::Tensor& t, const std::vector<std::int64_t>& order) {
@@ -25,9 +34,7 @@ namespace hfta::fusion {
   std::vector<std::int64_t> dims(static_cast<std::size_t>(front));
   std::iota(dims.begin(), dims.end(), 0);
   for (const std::int64_t dim : order) dims.push_back(dim + front);
-  std::vector<std::int64_t> back(dims.size());
-  for (std::size_t d = 0; d < dims.size(); ++d) back[static_cast<std::size_t>(dims[d])] = static_cast<std::int64_t>(d);
-  return t.permute(dims).contiguous().permute(back);
+  return t.permute(dims).contiguous().permute(inverse(dims, t.dim()));
 }
 
 /// Slots and batch as one leading dimension, in whichever order needs no copy.
@@ -59,11 +66,7 @@ struct MergedPlanes {
   /// Back to x's order; `y` has merged's dimensions in front of its planes.
   [[nodiscard]] at::Tensor restore(const at::Tensor& y) const {
     const at::Tensor apart = y.unflatten(0, {first, second});
-    std::vector<std::int64_t> back(static_cast<std::size_t>(apart.dim()));
-    std::iota(back.begin(), back.end(), 0);
-    std::int64_t to = 0;
-    for (const std::int64_t from : order) back[static_cast<std::size_t>(from)] = to++;
-    return apart.permute(back);
+    return apart.permute(inverse(order, apart.dim()));
   }
 };
 

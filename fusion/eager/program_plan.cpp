@@ -36,9 +36,7 @@ std::vector<bool> with_slot_dimension(const Graph& graph, const Sharing& sharing
   for (std::size_t id = 0; id < own.size(); ++id) {
     own[id] = own[id] || (sharing.from_data[id] && !sharing.after_divergence[id]);
   }
-  for (const ValueId id : graph.inputs) {
-    if (id != kNoValue) own[static_cast<std::size_t>(id)] = true;
-  }
+  for (const ValueId id : graph.inputs) own[static_cast<std::size_t>(id)] = true;
   for (std::vector<bool> before; before != own;) {
     before = own;
     MemorySets written(graph);

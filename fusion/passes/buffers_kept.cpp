@@ -1,7 +1,4 @@
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <optional>
-#include <string>
 
 #include "fusion/op_traits.hpp"
 #include "fusion/passes/calls.hpp"
@@ -15,10 +12,8 @@ namespace {
 std::optional<Node> without_writing(const Node& node) {
   Node plain = node;
   plain.op = out_of_place(node.op);
-  const std::size_t dot = plain.op.find('.');
-  const std::string overload = dot == std::string::npos ? "" : plain.op.substr(dot + 1);
-  const bool is_known = c10::Dispatcher::singleton().findSchema({plain.op.substr(0, dot), overload}).has_value();
-  if (plain.op == node.op || node.outputs.size() != 1 || node.outputs[0] == kNoValue || !is_known) return std::nullopt;
+  const bool gives_one = node.outputs.size() == 1 && node.outputs[0] != kNoValue;
+  if (plain.op == node.op || !gives_one || !find_schema(plain.op)) return std::nullopt;
   return plain;
 }
 

@@ -85,11 +85,7 @@ class OutOfPlace {
   }
 
   static bool has_same_arguments(const Node& node, const std::string& plain) {
-    Node other = node;
-    other.op = plain;
-    const auto handle = c10::Dispatcher::singleton().findSchema(
-        {plain.substr(0, plain.find('.')),
-         plain.find('.') == std::string::npos ? "" : plain.substr(plain.find('.') + 1)});
+    const auto handle = find_schema(plain);
     if (!handle) return false;
     const auto &a = handle->schema().arguments(), &b = find_op(node).schema().arguments();
     return std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end(),  // dropout names the first `input`, not `self`

@@ -99,11 +99,14 @@ void fail_at(const Node& node, const std::string& what) {
   throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}", node.where, node.path, node.op, what));
 }
 
+std::optional<c10::OperatorHandle> find_schema(const std::string& op) {
+  const std::size_t dot = op.find('.');
+  return c10::Dispatcher::singleton().findSchema(
+      {op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1)});
+}
+
 c10::OperatorHandle find_op(const Node& node) {
-  const std::size_t dot = node.op.find('.');
-  const std::string name = node.op.substr(0, dot);
-  const std::string overload = dot == std::string::npos ? "" : node.op.substr(dot + 1);
-  const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+  const auto handle = find_schema(node.op);
   if (!handle) {
     fail_at(node, "this LibTorch has no such op; a model may use PyTorch's own ops, not those of extensions");
   }

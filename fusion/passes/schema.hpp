@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ namespace hfta::fusion {
 /// Throws Error{kConfig}: where the node comes from, its path and op, and `what`.
 [[noreturn]] void fail_at(const Node& node, const std::string& what);
 
+/// The op of that name and overload; nullopt: this LibTorch has none.
+[[nodiscard]] std::optional<c10::OperatorHandle> find_schema(const std::string& op);
 /// The op of a node. Throws Error{kConfig} naming the node if this LibTorch has none of that name.
 [[nodiscard]] c10::OperatorHandle find_op(const Node& node);
 

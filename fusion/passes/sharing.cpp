@@ -16,9 +16,6 @@ std::vector<ValueId> inputs_that_matter(const Node& node) {
   return inputs_of(without);
 }
 
-// Whether the call may return what it is given, which has its gradient then, also under torch.no_grad().
-bool may_give_back(const Node& node) { return !is_number_op(node.op) && traits_of(node).kind == OpClass::kView; }
-
 }  // namespace
 
 std::vector<bool> owned_weights(const SpecializedGraph& training) {
@@ -28,7 +25,7 @@ std::vector<bool> owned_weights(const SpecializedGraph& training) {
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     for (const ValueId id : written_by(node)) written.mark(id);
-    if (node.no_gradient && !may_give_back(node)) continue;
+    if (node.no_gradient && !makes_view(node)) continue;  // what is returned as it was has its gradient
     if (!reached.any(node.outputs) && !reached.any(written_by(node))) continue;
     for (const ValueId id : inputs_of(node)) reached.mark(id);
   }

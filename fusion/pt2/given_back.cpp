@@ -61,7 +61,8 @@ bool gives_back_its_input(const Graph& graph, const Node& node) {
   }
   if (node.op == "aten::flatten.using_ints") return joins_one_dimension(node, rank);
   if (node.op == "aten::sum_to_size") {
-    return node.outputs.size() == 1 && graph.values[static_cast<std::size_t>(node.outputs[0])].shape == input->shape;
+    const bool has_one = node.outputs.size() == 1 && node.outputs[0] != kNoValue;
+    return has_one && graph.values[static_cast<std::size_t>(node.outputs[0])].shape == input->shape;
   }
   if (node.op.ends_with("dropout")) return is_off(node);
   if (node.op == "aten::positive") return true;

@@ -7,7 +7,6 @@
 #include "fusion/codec/nonzero.hpp"
 #include "fusion/cpu/kernels/output_sums.hpp"
 #include "fusion/cpu/kernels/signs.hpp"
-#include "fusion/cpu/strided.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -25,12 +24,7 @@ std::uint32_t* words_of(const Run& run, const Tensor& signs) {
 
 }  // namespace
 
-Tensor copy_of(Builder& b, const Tensor& x) {
-  if (!b.is_buffer_of_model(x)) return x;
-  const Tensor copy = b.fresh(x.sizes, x.dtype);
-  b.emit({x, copy}, copy_kernel(x, copy, false));
-  return copy;
-}
+Tensor copy_of(Builder& b, const Tensor& x) { return b.is_buffer_of_model(x) ? b.copied(x) : x; }
 
 Tensor kept_signs(Builder& b, const Tensor& y) {
   if (!b.encodes()) return {};

@@ -36,12 +36,12 @@ void fill_mask(const Run& run, T* mask, std::int64_t n, double rate, std::uint32
 /// computes the relu's result, and the relu passes it on.
 [[nodiscard]] bool fused_relu(LoweringContext& site);
 
-/// If the plan encodes: emits a bit for each element of `y`, a relu's result that fills its buffer, set where it is not
-/// 0, so that the relu's backward does not read y. Otherwise undefined.
 /// What PyTorch gives as a copy. It is the same memory, as nothing is overwritten but buffers: by batch norms and
 /// counters.
 [[nodiscard]] Tensor copy_of(Builder& b, const Tensor& x);
 
+/// If the plan encodes: emits a bit for each element of `y`, a relu's result that fills its buffer, set where it is not
+/// 0, so that the relu's backward does not read y. Otherwise undefined.
 [[nodiscard]] Tensor kept_signs(Builder& b, const Tensor& y);
 /// dy, of y's layout, becomes 0 where y is 0.
 void emit_mask(Builder& b, const Tensor& dy, const Tensor& signs);

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "fusion/cpu/ops.hpp"
-#include "fusion/cpu/strided.hpp"
+#include "fusion/cpu/ops/common.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -64,17 +64,13 @@ void same(LoweringContext& site) { site.bind(site.tensor(0)); }
 // Whoever needs another order asks for it; but a copy of a buffer stays what it is when the buffer is written.
 void contiguous(LoweringContext& site) {
   const Tensor x = site.tensor(0);
-  const bool copies = site.b.is_buffer_of_model(x) && !x.contiguous();
-  site.bind(copies ? site.b.contiguous(x) : x);
+  site.bind(x.contiguous() ? x : copy_of(site.b, x));
 }
 
 // A gradient belongs to a buffer: where one is wanted of the input, the output has a buffer of its own.
 void detach(LoweringContext& site) {
   const Tensor x = site.tensor(0);
-  if (!site.b.wants_gradient(x)) return site.bind(x);
-  const Tensor copy = site.b.fresh(x.sizes, x.dtype);
-  site.b.emit({x, copy}, copy_kernel(x, copy, false));
-  site.bind(copy);
+  site.bind(site.b.wants_gradient(x) ? site.b.copied(x) : x);
 }
 
 }  // namespace

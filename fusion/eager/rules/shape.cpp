@@ -25,14 +25,10 @@ std::vector<at::Tensor> reshape(const OpCall& call) {
   return {x.reshape(sizes)};
 }
 
-// The format of one slot's tensor for the tensor of all slots, which has a dimension more: images lie row-major.
-at::MemoryFormat format_of(const OpCall& call, at::MemoryFormat otherwise) {
-  const auto format = call.is_none(1) ? otherwise : static_cast<at::MemoryFormat>(call.integer(1));
-  return format == at::MemoryFormat::Preserve ? format : at::MemoryFormat::Contiguous;
-}
-
+// Formats of images count the dimensions of one slot's tensor; all slots' images lie row-major.
 std::vector<at::Tensor> clone(const OpCall& call) {
-  return {call.tensor(0).clone(format_of(call, at::MemoryFormat::Preserve))};
+  const bool keeps = call.is_none(1) || call.integer(1) == static_cast<std::int64_t>(at::MemoryFormat::Preserve);
+  return {call.tensor(0).clone(keeps ? at::MemoryFormat::Preserve : at::MemoryFormat::Contiguous)};
 }
 
 // Another format than that of rows is a copy.
