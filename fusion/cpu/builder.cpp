@@ -240,7 +240,7 @@ Tensor Builder::contiguous(const Tensor& t) {
 }
 
 Tensor Builder::copied(const Tensor& t) {
-  const Tensor copy = fresh(t.sizes, t.dtype);
+  Tensor copy = fresh(t.sizes, t.dtype);
   emit({t, copy}, copy_kernel(t, copy, false));
   return copy;
 }
