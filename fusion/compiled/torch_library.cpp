@@ -68,7 +68,10 @@ Lowering of_one_slot() {
 
 // By place: whether autograd reaches the tensor from the result; false for tensors without a gradient or undefined.
 std::vector<bool> reached_from(const at::Tensor& result, const std::vector<at::Tensor>& tensors) {
-  const auto recorded = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
+  // A view that was taken under no_grad says that it requires a gradient, and has no history.
+  const auto recorded = [](const at::Tensor& t) {
+    return t.defined() && t.requires_grad() && (t.grad_fn() != nullptr || !t.is_view());
+  };
   std::vector<bool> reached(tensors.size(), false);
   if (!recorded(result)) return reached;
   std::vector<at::Tensor> asked;

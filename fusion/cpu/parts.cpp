@@ -37,14 +37,23 @@ bool reached_from(const Part& part, const std::vector<Part::Gradient>& given,
   return false;
 }
 
+// What is repeated in memory, once.
+Tensor without_repeats(const Tensor& t) {
+  Tensor once = t;
+  for (std::int64_t d = 0; d < t.dim(); ++d) {
+    if (t.stride(d) == 0 && t.size(d) > 1) once = once.sliced(d, 0, 1);
+  }
+  return once;
+}
+
 // Values as they lay at export: what is a view and what is a copy follows from that, which matters where one is
-// written.
+// written. Dimensions that repeat still do: what is made of them lies as the other tensors that it is made of.
 void lay_out(Builder& b, const std::vector<ValueId>& values) {
   for (const ValueId id : values) {
     const std::vector<std::int64_t>& order = b.graph().values[static_cast<std::size_t>(id)].order;
-    const Tensor& value = b.value(id);
+    const Tensor value = b.value(id), once = without_repeats(value);
     const bool ordered = !order.empty() && static_cast<std::int64_t>(order.size()) == value.dim();
-    b.bind(id, ordered ? b.in_order(value, order) : b.contiguous(value));
+    b.bind(id, (ordered ? b.in_order(once, order) : b.contiguous(once)).expanded(value.sizes));
   }
 }
 

@@ -70,4 +70,17 @@ bool gives_back_its_input(const Graph& graph, const Node& node) {
          (node.op == "aten::atleast_3d" && rank >= 3);
 }
 
+std::vector<ValueId> tensors_given_back(const Graph& graph, const Node& node) {
+  const auto* const list = node.args.empty() ? nullptr : std::get_if<std::vector<ValueId>>(&node.args.front());
+  const bool of_list = node.op == "aten::broadcast_tensors" || node.op.starts_with("aten::meshgrid") ||
+                       (node.op.starts_with("aten::atleast_") && node.op.ends_with(".Sequence"));
+  if (!of_list || list == nullptr || list->size() != node.outputs.size()) return {};
+  std::vector<ValueId> same(list->size(), kNoValue);
+  const auto shape = [&](ValueId id) { return graph.values[static_cast<std::size_t>(id)].shape; };
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    if (node.outputs[i] != kNoValue && shape(node.outputs[i]) == shape((*list)[i])) same[i] = (*list)[i];
+  }
+  return same;
+}
+
 }  // namespace hfta::fusion::pt2

@@ -96,9 +96,10 @@ std::vector<std::int64_t> order_in_memory(const TensorMeta& meta) {
   const auto at_export = [](const SymInt& number) {
     return number.expression.empty() ? number.number : number.hint.value_or(0);
   };
-  std::vector<std::int64_t> single, order;
+  std::vector<std::int64_t> single, order;  // dimensions of one element, repeated or not, have no place in memory
   for (std::size_t d = 0; d < meta.sizes.size(); ++d) {
-    (at_export(meta.sizes[d]) == 1 ? single : order).push_back(static_cast<std::int64_t>(d));
+    const bool one = at_export(meta.sizes[d]) == 1 || at_export(meta.strides[d]) == 0;
+    (one ? single : order).push_back(static_cast<std::int64_t>(d));
   }
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
     return at_export(meta.strides[static_cast<std::size_t>(a)]) > at_export(meta.strides[static_cast<std::size_t>(b)]);

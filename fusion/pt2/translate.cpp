@@ -182,8 +182,19 @@ class Translator {
     if (number_op.empty() && op_traits(node.op) == nullptr) json.fail(why_not_admitted(op));
     if (node.no_gradient && gives_back_its_input(graph(), node)) node.no_gradient = false;
     if (copies_itself(node)) return name_anew(scope, node.outputs[0], std::get<ValueId>(node.args[1]));
+    if (gives_back_all(scope, node)) return;
     graph().nodes.push_back(std::move(node));
     if (!plain.empty()) store_last_into(out, json);
+  }
+
+  // Outputs that are tensors of the list which the node is given become other names of these. Whether all are.
+  [[nodiscard]] bool gives_back_all(Scope& scope, Node& node) {
+    const std::vector<ValueId> same = tensors_given_back(graph(), node);
+    for (std::size_t i = 0; i < same.size(); ++i) {
+      if (same[i] != kNoValue) name_anew(scope, std::exchange(node.outputs[i], kNoValue), same[i]);
+    }
+    return !same.empty() &&
+           std::all_of(node.outputs.begin(), node.outputs.end(), [](ValueId id) { return id == kNoValue; });
   }
 
   // Whether a tensor is copied into the memory in which it lies already, as exports do behind `buffer += 1`.

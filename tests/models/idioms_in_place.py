@@ -262,6 +262,35 @@ def rounded_under_no_grad(m, x):
     return m.head(t)
 
 
+@case(sequence, first=linear(D, D), head=linear(D))
+def broadcast_under_no_grad(m, x):
+    t = m.first(x.mean(1))
+    with torch.no_grad():
+        error = F.smooth_l1_loss(t, t.tanh(), reduction="none")
+        same, wide = torch.broadcast_tensors(t, m.first.bias)
+    return m.head(t + error + same * wide)
+
+
+@case(sequence, first=linear(D, D), head=linear(D))
+def views_under_no_grad(m, x):
+    t = m.first(x.mean(1))
+    with torch.no_grad():
+        a, b = torch.einsum("nd->nd", t), torch.einsum("nd->dn", t)
+        c, d = torch.atleast_2d(t, m.first.bias)
+    return m.head(t + a * b.t() + torch.special.i0(0.2 * c * d))
+
+
+# ---- Copies of what is repeated ----
+
+
+@case(sequence, first=linear(D, D), head=linear(3 * D))
+def repeated_and_copied(m, x):
+    t = x.mean(1).unsqueeze(1).expand(-1, 3, -1) * 1.5
+    y, u = m.first(t), t.clone()
+    u.view(u.shape[0], -1).masked_fill_(u.flatten(1) > 0.5, 0.1)
+    return m.head((y + u).flatten(1))
+
+
 # ---- Buffers that are written ----
 
 
