@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fusion/graph.hpp"
 
@@ -130,5 +131,14 @@ struct OpTraits {
 /// Whether the argument is a rate or factor, which may differ between slots, even where a model writes it as an
 /// integer; any other integer may be a size. Numbers that are written as fractions may all differ.
 [[nodiscard]] bool is_factor(const std::string& op, std::string_view argument);
+
+/// A number that a call may leave out, and what it is then.
+struct DefaultNumber {
+  std::string_view argument;
+  double value = 0;
+};
+
+/// Those of an op that may differ between slots: exports leave out what equals the schema's default.
+[[nodiscard]] std::vector<DefaultNumber> default_numbers(std::string_view op);
 
 }  // namespace hfta::fusion

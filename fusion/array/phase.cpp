@@ -30,7 +30,7 @@ PhasesOfStep phases_of(const Graph& model, const Recipe& recipe) {
     auto phase = std::make_unique<PhaseOfStep>();
     phase->recipe = recipe_of_phase(recipe, p);
     phase->graph = with_complete_arguments(graph_of_phase(model, recipe, p));
-    if (phase_count(recipe) > 1) phase->graph = with_statistics_of_objective(std::move(phase->graph));
+    if (!recipe.phases.empty()) phase->graph = with_statistics_of_objective(std::move(phase->graph));
     phase->alone = specialized(phase->graph, Purpose::kTraining);
     phase->owned = owned_weights(phase->alone);
     if (!recipe.phases.empty()) check_reached(recipe.phases[p], *phase);

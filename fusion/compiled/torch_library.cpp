@@ -28,15 +28,29 @@ class Recorded final : public cpu::Kept {
 
 at::Tensor detached(const at::Tensor& t) { return t.detach().resolve_conj().resolve_neg(); }
 
-// An input to try a part with: its known values, or numbers of no meaning. Indices and masks are all `index`.
-at::Tensor example_of(const cpu::Tensor& tensor, const std::byte* known, int index) {
+// What inputs are whose values are not known: numbers of no meaning.
+struct Example {
+  int index = 0;          // what indices and masks are
+  bool definite = false;  // square matrices are symmetric and positive definite, as some algebra wants them
+};
+
+// Symmetric, and larger on the diagonal than the rest of a row together, which is of numbers below 1.25.
+at::Tensor made_definite(const at::Tensor& matrices) {
+  const std::int64_t n = matrices.size(-1);
+  return (matrices + matrices.transpose(-2, -1)) / 2 + at::eye(n, matrices.options()) * (1.25 * static_cast<double>(n));
+}
+
+// An input to try a part with.
+at::Tensor example_of(const cpu::Tensor& tensor, const std::byte* known, const Example& example) {
   if (known != nullptr) return view_of(tensor, const_cast<std::byte*>(known)).clone();
   const at::ScalarType type = scalar_type(tensor.dtype);
   const at::Tensor like = at::empty_strided(tensor.sizes, tensor.strides, type);
-  if (!like.is_floating_point() && !like.is_complex()) return like.fill_(index);
+  if (!like.is_floating_point() && !like.is_complex()) return like.fill_(example.index);
   // The golden ratio's multiples: no two are alike, and none is zero.
   const at::Tensor numbers = at::arange(1, tensor.numel() + 1, at::kDouble).mul(0.6180339887498949).frac().add(0.25);
-  return at::empty_like(like).copy_(numbers.view(tensor.sizes));
+  const at::Tensor shaped = numbers.view(tensor.sizes);
+  const bool square = example.definite && tensor.dim() >= 2 && tensor.size(-1) == tensor.size(-2);
+  return at::empty_like(like).copy_(square ? made_definite(shaped) : shaped);
 }
 
 cpu::Part::Output description_of(const at::Tensor& result) {
@@ -46,10 +60,10 @@ cpu::Part::Output description_of(const at::Tensor& result) {
   return {result.sizes().vec(), dense ? result.strides().vec() : cpu::row_major(result.sizes().vec()), *dtype, {}, {}};
 }
 
-std::vector<at::Tensor> examples_of(const cpu::PartGraph& part, int index) {
+std::vector<at::Tensor> examples_of(const cpu::PartGraph& part, const Example& example) {
   std::vector<at::Tensor> inputs;
   for (std::size_t i = 0; i < part.inputs.size(); ++i) {
-    inputs.push_back(example_of(part.inputs[i], part.known[i], index));
+    inputs.push_back(example_of(part.inputs[i], part.known[i], example));
   }
   return inputs;
 }
@@ -188,21 +202,23 @@ class TorchPart final : public cpu::Part {
     return outputs;
   }
 
-  // Not every made-up index is one that the part can meet: where masks are of zeros, their count less one is below 0.
+  // Not every made-up value is one that the part can meet: where masks are of zeros, their count less one is below 0.
   [[nodiscard]] std::vector<Output> outputs_for_some(const cpu::PartGraph& part, std::span<const double> hypers) const {
-    try {
-      return outputs_for(examples_of(part, 0), hypers);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kConfig) throw;
-      return outputs_for(examples_of(part, 1), hypers);
+    for (const Example& example : {Example{0, false}, Example{1, false}}) {
+      try {
+        return outputs_for(examples_of(part, example), hypers);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kConfig) throw;
+      }
     }
+    return outputs_for(examples_of(part, {0, true}), hypers);
   }
 
   // Tries the part with other indices and masks; where these are not possible, forward() will check.
   void check_sizes(const cpu::PartGraph& part, std::span<const double> hypers) const {
     std::vector<Output> others;
     try {
-      others = outputs_for(examples_of(part, 1), hypers);
+      others = outputs_for(examples_of(part, {1, false}), hypers);
     } catch (const Error&) {
       return;
     }

@@ -237,13 +237,16 @@ std::vector<ValueId> Parts::given_by(const std::vector<std::size_t>& nodes) cons
 void Parts::emit(Builder& b, const std::vector<std::size_t>& nodes) {
   const std::vector<ValueId> read = read_by(nodes), given = given_by(nodes);
   const auto writes = [&](std::size_t i) { return overwrites(graph_.nodes[i].op); };
+  std::vector<Tensor> before, inputs, outputs;
+  for (const ValueId id : read) before.push_back(b.value(id));
   if (std::any_of(nodes.begin(), nodes.end(), writes)) lay_out(b, read);
   std::shared_ptr<const Part>& part = made_[nodes];
   if (part == nullptr) {
     part = library_->part(part_graph(b, nodes, read, given), b.training());
   }
-  std::vector<Tensor> inputs, outputs;
   for (const ValueId id : read) inputs.push_back(b.value(id));
+  // Others read what was there: whether a gradient reaches a value is not asked of the part's own copy.
+  for (std::size_t i = 0; i < read.size(); ++i) b.bind(read[i], before[i]);
   for (std::size_t o = 0; o < given.size(); ++o) {
     const Part::Output& output = part->outputs().at(o);
     outputs.push_back(b.fresh(output.sizes, output.dtype));

@@ -146,10 +146,7 @@ ValueEnv Program::outputs_of(const Instruction& instruction, const ValueEnv& val
   const OpCall call(node, plan_.index[instruction.node], values, plan_.own, context, wide && instruction.relu);
   if (instruction.per_slot != nullptr) return to_values(instruction.per_slot(call));
   if (!wide || !instruction.own) {
-    if (instruction.rule != nullptr && instruction.rule->unbatched != nullptr) {
-      if (!wide) return to_values(instruction.rule->unbatched(call));
-      return instruction.alone->call(values);
-    }
+    if (!wide && instruction.unbatched != nullptr) return to_values(instruction.unbatched(call));
     return instruction.alone->call(values, context.numbers.hypers_of(0));
   }
   if (instruction.copied) {

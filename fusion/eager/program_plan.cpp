@@ -27,6 +27,11 @@ bool second_is_hyper(const Node& node) {
   return argument_if<HyperRef>(node, 1) != nullptr && argument_if<ValueId>(node, 0) != nullptr;
 }
 
+// Whether the rule reads each number of the node, also one of the slot's own.
+bool reads_all_numbers(const BatchingRule* rule, const Node& node) {
+  return rule != nullptr && (rule->reads_hypers || !has_hyper(node));
+}
+
 // Samples may be the same for all slots or each slot's own; a slot's bits must not depend on which. So whatever comes
 // from samples has a slot dimension in the second part: also what is computed there before slots differ, constants that
 // are written with data, and all values that see the same memory where it is written.
@@ -124,7 +129,8 @@ class Planner {
               "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
               "randn, uniform_, normal_ or exponential_");
     }
-    if (instruction.rule == nullptr || instruction.rule->unbatched == nullptr) instruction.alone.emplace(node, device_);
+    if (reads_all_numbers(instruction.rule, node)) instruction.unbatched = instruction.rule->unbatched;
+    if (instruction.unbatched == nullptr) instruction.alone.emplace(node, device_);
     return instruction;
   }
 
@@ -148,7 +154,7 @@ class Planner {
       fail_at(node, "a number computed from a slot's own data cannot steer slots that run together");
     }
     if (instruction.per_slot != nullptr) return;
-    const bool by_slot = has_hyper(node) && (instruction.rule == nullptr || !instruction.rule->reads_hypers);
+    const bool by_slot = has_hyper(node) && !reads_all_numbers(instruction.rule, node);
     if (instruction.rule != nullptr && !by_slot) {
       instruction.candidate = pick(*instruction.rule, node, lowering_);
       if (instruction.candidate != nullptr) {

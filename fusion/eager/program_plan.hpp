@@ -30,7 +30,8 @@ struct Instruction {
   bool overwrites = false;  ///< It writes its first argument in place, which is its only output.
   const BatchingRule* rule = nullptr;
   const Candidate* candidate = nullptr;
-  std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;  ///< BatchingRule::per_slot, if it has to.
+  std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;   ///< BatchingRule::per_slot, if it has to.
+  std::vector<at::Tensor> (*unbatched)(const OpCall& call) = nullptr;  ///< BatchingRule::unbatched, if it can.
   std::optional<BoxedOp> alone, aligned;
   std::optional<BatchedOp> batched;
   std::vector<ValueId> dead;  ///< Values that nothing reads after this instruction.

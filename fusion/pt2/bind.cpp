@@ -25,6 +25,19 @@ bool is_bindable(const Graph& graph, const Node& node, std::size_t arg) {
   return std::holds_alternative<std::int64_t>(node.args[arg]) && is_factor(node.op, node.names[arg]);
 }
 
+// Writes out the numbers of these paths that calls leave out, so that they can be bound like others.
+void write_out_defaults(Graph& graph, const std::string& path) {
+  for (Node& node : graph.nodes) {
+    if (node.names.size() != node.args.size()) continue;  // a call of numbers
+    for (const DefaultNumber& number : default_numbers(node.op)) {
+      if (argument(node, number.argument) != nullptr) continue;
+      if (!matches(path, fmt::format("{}.{}", node.path, number.argument))) continue;
+      node.args.emplace_back(number.value);
+      node.names.emplace_back(number.argument);
+    }
+  }
+}
+
 std::vector<std::string> bindable_paths(const Graph& graph) {
   std::vector<std::string> paths;
   for (const Node& node : graph.nodes) {
@@ -37,7 +50,8 @@ std::vector<std::string> bindable_paths(const Graph& graph) {
   return paths;
 }
 
-[[noreturn]] void fail_unbound(const Graph& graph, const Binding& binding) {
+[[noreturn]] void fail_unbound(Graph graph, const Binding& binding) {
+  write_out_defaults(graph, "*");
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.names.size(); ++i) {
       if (!matches(binding.path, path_of(node, i))) continue;
@@ -54,6 +68,7 @@ std::vector<std::string> bindable_paths(const Graph& graph) {
 // Whether anything took the number.
 bool bind_all(Graph& graph, const std::string& path, HyperRef hyper) {
   bool any = false;
+  write_out_defaults(graph, path);
   for (Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.args.size(); ++i) {
       if (!is_bindable(graph, node, i) || !matches(path, path_of(node, i))) continue;

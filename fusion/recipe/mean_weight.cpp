@@ -1,6 +1,11 @@
 #include "fusion/recipe/mean_weight.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -14,35 +19,12 @@ namespace {
 
 constexpr std::int64_t kIgnored = -100;  // the default of torch.nn.functional.cross_entropy
 
-// Whether the call multiplies or divides its first argument by a number that stands in the graph.
-bool scales(const Node& node) {
-  const std::string_view name = base_name(node.op);
-  const bool plain = node.args.size() == 2 && (name == "mul" || name == "div");
-  return plain && (std::holds_alternative<double>(node.args[1]) || std::holds_alternative<std::int64_t>(node.args[1]));
-}
-
-// The call that computed the value, which may have been cast, scaled or given other dimensions since; null if none did.
-const Node* computed_by(const Graph& graph, ValueId value) {
-  const std::vector<std::size_t> makers = makers_of(graph);
-  const auto made_by = [&](ValueId id) {
-    const std::size_t maker = makers[static_cast<std::size_t>(id)];
-    return maker == kNobody ? nullptr : &graph.nodes[maker];
-  };
-  const Node* node = made_by(value);
-  while (node != nullptr && !node->args.empty()) {
-    const OpTraits* traits = op_traits(node->op);
-    const auto* from = std::get_if<ValueId>(&node->args.front());
-    const bool same = traits != nullptr && (traits->elements == Elements::kMoved || scales(*node));
-    if (!same || from == nullptr) return node;
-    node = made_by(*from);
-  }
-  return node;
-}
-
 struct CountedClasses {
   ValueId target;
   Arg ignored;
   ValueId class_weight = kNoValue;
+
+  bool operator==(const CountedClasses&) const = default;
 };
 
 std::optional<CountedClasses> classes_of_mean(const Graph& graph, const Node& node) {
@@ -63,6 +45,80 @@ std::optional<CountedClasses> classes_of_mean(const Graph& graph, const Node& no
   const Arg* ignored = argument(node, "ignore_index");
   return CountedClasses{id, ignored == nullptr ? Arg(kIgnored) : *ignored,
                         class_weight == nullptr ? kNoValue : *class_weight};
+}
+
+// What a value is made of.
+struct Origin {
+  enum Kind { kNoSamples, kMeans, kOther } kind = kNoSamples;
+  CountedClasses classes = {kNoValue, {}};  ///< kMeans: each element is a multiple of means over these, and a constant.
+};
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Whether the call's results are sums of multiples of its arguments, of which those from samples are only added.
+bool is_linear(const Node& node, const std::vector<Origin>& arguments) {
+  const OpTraits* traits = op_traits(node.op);
+  const std::string_view name = base_name(node.op);
+  if (traits != nullptr && traits->elements == Elements::kMoved) return true;
+  if (is_one_of(name, {"neg", "negative", "add", "sub", "subtract", "rsub", "sum", "mean", "stack", "cat"}))
+    return true;
+  const auto from_samples = [](const Origin& origin) { return origin.kind != Origin::kNoSamples; };
+  if (is_one_of(name, {"mul", "multiply"})) return std::count_if(arguments.begin(), arguments.end(), from_samples) <= 1;
+  if (!is_one_of(name, {"div", "divide", "true_divide"}) || node.op.ends_with("_mode")) return false;
+  return std::none_of(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end(), from_samples);
+}
+
+Origin origin_of(const Graph& graph, const Node& node, const std::vector<Origin>& known) {
+  if (const auto classes = classes_of_mean(graph, node)) return {Origin::kMeans, *classes};
+  std::vector<Origin> arguments;
+  for (const ValueId id : inputs_of(node)) arguments.push_back(known[static_cast<std::size_t>(id)]);
+  Origin origin;
+  for (const Origin& argument : arguments) {
+    if (argument.kind == Origin::kNoSamples) continue;
+    const bool more = origin.kind != Origin::kNoSamples && origin.classes != argument.classes;
+    origin = more ? Origin{Origin::kOther} : argument;
+    if (origin.kind == Origin::kOther) return origin;
+  }
+  return origin.kind == Origin::kMeans && !is_linear(node, arguments) ? Origin{Origin::kOther} : origin;
+}
+
+// The graph with one name for the integers that the same calls make of the same values: a model may flatten its targets
+// once for each of its losses.
+Graph with_one_name(Graph graph) {
+  std::vector<ValueId> names(graph.values.size());
+  std::iota(names.begin(), names.end(), 0);
+  std::map<std::string, ValueId> made;
+  for (Node& node : graph.nodes) {
+    for (Arg& arg : node.args) {
+      for_each_value(arg, [&](ValueId& id) { id = names[static_cast<std::size_t>(id)]; });
+    }
+    const OpTraits* traits = op_traits(node.op);
+    if (traits != nullptr && traits->in_place) made.clear();  // what was made alike need not be alike now
+    if (traits == nullptr || traits->in_place || traits->draws != Draws::kNothing || node.outputs.size() != 1) continue;
+    const ValueId output = node.outputs.front();
+    if (output == kNoValue || is_floating(graph.values[static_cast<std::size_t>(output)].dtype)) continue;
+    Graph one;
+    one.nodes = {Node{node.op, node.args, {}, "", "", false, node.names}};
+    names[static_cast<std::size_t>(output)] = made.try_emplace(one.signature(), output).first->second;
+  }
+  return graph;
+}
+
+// The classes by which the means are taken that a loss is made of; nothing: it is something else, or that in part.
+std::optional<CountedClasses> counted_by(const Graph& given, ValueId loss) {
+  const Graph graph = with_one_name(given);
+  std::vector<Origin> origins(graph.values.size());
+  for (const ValueId id : graph.inputs) origins[static_cast<std::size_t>(id)].kind = Origin::kOther;
+  for (const Node& node : graph.nodes) {
+    const Origin origin = origin_of(graph, node, origins);
+    for (const ValueId id : node.outputs) {
+      if (id != kNoValue) origins[static_cast<std::size_t>(id)] = origin;
+    }
+  }
+  const Origin& of_loss = origins[static_cast<std::size_t>(loss)];
+  return of_loss.kind == Origin::kMeans ? std::optional(of_loss.classes) : std::nullopt;
 }
 
 }  // namespace
@@ -88,9 +144,9 @@ ValueId position_weight(GraphWriter& graph, ValueId target, const Arg& ignored, 
 }
 
 ValueId add_mean_weight(GraphWriter& graph, ValueId loss) {
-  if (!graph.shape(loss).empty()) return kNoValue;
-  const Node* node = computed_by(graph.graph(), loss);
-  const auto classes = node == nullptr ? std::nullopt : classes_of_mean(graph.graph(), *node);
+  const Shape& shape = graph.shape(loss);
+  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size != 1; })) return kNoValue;
+  const std::optional<CountedClasses> classes = counted_by(graph.graph(), loss);
   if (!classes) return kNoValue;
   return reduced(graph, position_weight(graph, classes->target, classes->ignored, classes->class_weight),
                  Reduction::kSum);

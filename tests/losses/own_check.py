@@ -25,7 +25,8 @@ from own_losses import Data, Job, batches, jobs  # noqa: E402
 
 RATE = 0.01
 GRIDS: dict[str, list[float]] = {"lr": [0.003, RATE, 0.03], "accumulate": [1, 2, 4]}
-ACCUMULATED = {"vae", "ctc", "dice", "language"}  # means of samples, of labels, of a batch as a whole, of tokens
+# Means of samples, of labels, of a batch as a whole, of tokens, of tokens that the graph alone tells.
+ACCUMULATED = {"vae", "ctc", "dice", "language", "ensembled"}
 EPOCHS, TRAIN, VALIDATION = 3, 27, 13  # the last batch of either is short
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
@@ -113,7 +114,7 @@ def serial(job: Job, numbers: dict[str, float], train: Data, validation: Data,
 def fused(job: Job, train: Data, validation: Data, module: torch.nn.Module, folder: Path) -> list[Curve]:
     import hfta_tune as ht
 
-    loss = {"output": "loss"} | ({"weight": job.weight} if job.weight else {})
+    loss = {"output": "loss"} | ({"weight": job.weight} if job.weight and job.told else {})
     optimizer = job.optimizer if job.searched == "lr" else {"name": job.optimizer, "lr": RATE}
     study = ht.tune(module, train, {job.searched: ht.grid(GRIDS[job.searched])}, loss=loss, metrics=job.metrics,
                     metric="val_loss", optimizer=optimizer, epochs=EPOCHS, batch_size=job.batch, validation=validation,
@@ -139,7 +140,7 @@ def check(job: Job, model_curve: str, folder: Path) -> tuple[float, str]:
     spec = {"model": str(next(folder.rglob("model.pt2"))), "loss": "model", "output": "loss", "batch": job.batch,
             "optimizer": job.optimizer, "slots": [{"lr": rate} for rate in GRIDS["lr"]],
             "batches": [len(next(iter(b.values()))) for b in batches(train, job.batch)]}
-    if job.weight:
+    if job.weight and job.told:
         spec["further"] = [job.weight]
     inputs = [train[name] for name in train]
     off, ways = compare(spec, model_curve, folder, inputs, None, [steps for _, steps in slots], EPOCHS)

@@ -19,6 +19,7 @@ class Job:
     module: Callable[[], nn.Module]
     data: Callable[[int, int], Data]  # (samples, seed)
     weight: str | None = None
+    told: bool = True  # whether the config names the weight
     metrics: dict[str, str] = field(default_factory=dict)
     optimizer: str = "adam"
     batch: int = 8
@@ -225,6 +226,20 @@ class LanguageModel(nn.Module):
         return {"loss": loss, "tokens": counted.sum(), "hits": ((logits.argmax(-1) == labels) & counted).sum()}
 
 
+class Ensembled(nn.Module):
+    """Two heads learn the same padded labels, and their weights are kept small; nothing says what batches count by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.first, self.second = nn.Embedding(11, 8), nn.Linear(8, 11), nn.Linear(8, 11)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        features = self.words(ids).tanh()
+        losses = [F.cross_entropy(head(features).flatten(0, 1), labels.flatten()) for head in (self.first, self.second)]
+        penalty = 0.01 * sum(head.weight.square().sum() for head in (self.first, self.second))
+        return {"loss": -(-torch.stack(losses).mean() - penalty), "tokens": (labels != -100).sum()}
+
+
 class Distillation(nn.Module):
     """A student learns a frozen teacher's softened answers, and the labels."""
 
@@ -292,6 +307,7 @@ def jobs() -> list[Job]:
             metrics={"first": "mean(first)", "ratio": "mean(second) / mean(first)"}, optimizer="adamw"),
         Job("language", LanguageModel, language_data, weight="tokens",
             metrics={"perplexity": "exp(loss)", "accuracy": "hits / tokens"}, optimizer="adamw"),
+        Job("ensembled", Ensembled, language_data, weight="tokens", told=False, optimizer="sgd"),
         Job("distillation", Distillation, lambda n, s: {"x": draws(s)(n, 4), "y": whole(s, 3, n)},
             metrics={"agreement": "agreed / samples"}, optimizer="sgd"),
     ]

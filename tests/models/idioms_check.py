@@ -1,11 +1,11 @@
-"""Exports each model of idioms.py, idioms_complex.py and idioms_in_place.py in four ways, and follows it in PyTorch.
+"""Exports each model of idioms.py and the idioms_*.py beside it in four ways, and follows it in PyTorch.
 
     idioms_check.py MODEL_CURVE [--only NAME ...] [--forms FORM ...]
 
 Every way that a graph can be run (slot by slot, the same with images channels last, three slots together, compiled)
 makes three training steps in float64, the last with a short batch where the batch size is free, and evaluates a larger
 batch. Losses and answers equal those of PyTorch's train() and eval() to 1e-9, or to 100 times what one rounding at the
-beginning makes of PyTorch's own run, where that is more. What a way cannot run it refuses with words; one that trains is one that `plan` has nothing against.
+beginning makes of PyTorch's own run, where that is more. None is refused, and `plan` has nothing against any.
 """
 
 import argparse
@@ -23,12 +23,13 @@ from torch import nn
 
 from exporting import FORMS, exported
 import idioms
+import idioms_algebra
 import idioms_complex
 import idioms_in_place
 from idioms import CLASSES, Idiom
 
 BATCH, EVALUATED, SLOTS, RATE = 4, 7, 3, 0.05
-CASES = idioms.CASES | idioms_complex.CASES | idioms_in_place.CASES
+CASES = idioms.CASES | idioms_algebra.CASES | idioms_complex.CASES | idioms_in_place.CASES
 REFUSED = idioms.REFUSED | idioms_complex.REFUSED
 WAYS = {"alone": {"chunk": 1}, "channels last": {"chunk": 1, "channels_last": True}, "together": {"chunk": SLOTS},
         "compiled": {"chunk": 1, "compiled": True}}
@@ -89,10 +90,7 @@ def train(model_curve: str, folder: pathlib.Path, forms: list[str]) -> list[dict
 def judge(way: str, result: dict, wanted: list[torch.Tensor], limit: float) -> str:
     """What is wrong; "": nothing."""
     if "refused" in result:
-        # Not every op has a compiler; LibTorch's ops run, or `plan` says why they do not.
-        placed = "idioms.py:" in result["refused"]  # its Module calls the function
-        allowed = placed and (way == "compiled" or bool(result["plan_refused"]))
-        return "" if allowed and way == "compiled" else f"{way}: refused: {result['refused']}"
+        return f"{way}: refused: {result['refused']}"
     if result["plan_refused"]:
         return f"{way}: trains, but plan says: {result['plan_refused']}"
     for slot in range(SLOTS):
@@ -119,9 +117,9 @@ def prepare(idiom: Idiom, folder: pathlib.Path, forms: list[str]):
     return fresh, data, target
 
 
-def check(model_curve: str, idiom: Idiom, forms: list[str]) -> tuple[list[str], list[str]]:
-    """What is wrong, and what is not compiled."""
-    wrong, plain = [], []
+def check(model_curve: str, idiom: Idiom, forms: list[str]) -> list[str]:
+    """What is wrong."""
+    wrong = []
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
         fresh, data, target = prepare(idiom, folder, forms)
@@ -134,9 +132,7 @@ def check(model_curve: str, idiom: Idiom, forms: list[str]) -> tuple[list[str], 
                 fault = judge(way, result, wanted, limit)
                 if fault:
                     wrong.append(f"{form}: {fault}")
-                if way == "compiled" and "refused" in result:
-                    plain.append(f"{form}: {result['refused']}")
-    return wrong, plain
+    return wrong
 
 
 def check_refused(model_curve: str, idiom: Idiom, words: str) -> list[str]:
@@ -153,24 +149,20 @@ def main() -> int:
     parser.add_argument("model_curve")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*CASES, *REFUSED])
     parser.add_argument("--forms", nargs="+", default=list(FORMS), choices=FORMS)
-    parser.add_argument("--verbose", action="store_true", help="say why an idiom is not compiled")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     failed, began = 0, time.monotonic()
     names = arguments.only or [*CASES, *REFUSED]
     for name in names:
-        plain = []
         try:
             if name in REFUSED:
                 wrong = check_refused(arguments.model_curve, *REFUSED[name])
             else:
-                wrong, plain = check(arguments.model_curve, CASES[name], arguments.forms)
+                wrong = check(arguments.model_curve, CASES[name], arguments.forms)
         except Exception as error:
             wrong = [f"{type(error).__name__}: {str(error)[:600]}"]
         failed += bool(wrong)
-        print(f"{'FAILED' if wrong else 'ok    '} {name}" + (f" (not compiled: {len(plain)})" if plain else ""), flush=True)
-        for line in [*wrong, *(plain if arguments.verbose else [])]:
-            print(f"    {line}", flush=True)
+        print(f"{'FAILED' if wrong else 'ok    '} {name}", *wrong, sep="\n    ", flush=True)
     print(f"{len(names)} models, {failed} failed, {time.monotonic() - began:.0f} s")
     return 1 if failed else 0
 

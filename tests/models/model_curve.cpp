@@ -174,7 +174,7 @@ class Curves {
     const Samples all = first(batches_.at(0));
     const auto rows = [&](const SampleArray& array) { return all.of(array).cpu(); };
     Dataset data;
-    data.target = field_of("y", rows(all.target));
+    if (info_of(recipe_.loss).targets != Targets::kNone) data.target = field_of("y", rows(all.target));
     data.size = all.size();
     for (const SampleArray& input : all.inputs) data.inputs.push_back(field_of("x", rows(input)));
     try {

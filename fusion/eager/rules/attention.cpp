@@ -31,8 +31,12 @@ struct Attention {
         mask(call.tensor(3)),
         rates(call.per_slot(4)),
         causal(call.flag(5)),
-        scale(call.is_none(6) ? std::nullopt : std::optional(call.number(6))),
-        grouped_queries(call.flag(7)) {}
+        grouped_queries(call.flag(7)) {
+    if (call.is_none(6)) return;
+    const SlotNumbers scales = call.per_slot(6);
+    scale = scales.is_one() ? scales.known().front() : 1;
+    if (!scales.is_one()) query = query * beside(scales, call, query.dim(), query.options());
+  }
 
   [[nodiscard]] bool drops() const {
     return !rates.all([](double p) { return p <= 0; });
@@ -84,20 +88,28 @@ std::vector<at::Tensor> alone(const OpCall& call) {
   return {without_dropout(a, a.query, a.key, a.value, a.mask)};
 }
 
-// Slots join the batch.
+// [c, ...] of `dims` dimensions, the second repeated to n: [c n, ...].
+at::Tensor merged_with_slots(at::Tensor t, std::int64_t dims, std::int64_t n) {
+  while (t.dim() < dims) t = t.unsqueeze(1);
+  std::vector<std::int64_t> sizes = t.sizes().vec();
+  sizes[1] = n;
+  return t.expand(sizes).flatten(0, 1);
+}
+
+// Slots join the batch, or are one where there is none.
 std::vector<at::Tensor> merged(const OpCall& call) {
   const Attention a(call);
   if (a.drops()) return {with_dropout(call, a)};
   if (const auto y = by_own_kernels(a, a.query, a.key, a.value)) return {*y};
-  at::Tensor mask = a.mask;
-  if (mask.defined()) {
-    while (mask.dim() < a.query.dim()) mask = mask.unsqueeze(1);
-    std::vector<std::int64_t> sizes = mask.sizes().vec();
-    sizes[1] = a.query.size(1);
-    mask = mask.expand(sizes).flatten(0, 1);
+  const std::int64_t dims = std::max({a.query.dim(), a.key.dim(), a.value.dim()});
+  if (dims == 3) return {without_dropout(a, a.query, a.key, a.value, a.mask)};
+  std::int64_t n = 1;
+  for (const at::Tensor* t : {&a.query, &a.key, &a.value, &a.mask}) {
+    if (t->defined() && t->dim() == dims && t->size(1) != 1) n = t->size(1);
   }
-  const at::Tensor y = without_dropout(a, a.query.flatten(0, 1), a.key.flatten(0, 1), a.value.flatten(0, 1), mask);
-  return {y.unflatten(0, {a.query.size(0), a.query.size(1)})};
+  const auto joined = [&](const at::Tensor& t) { return t.defined() ? merged_with_slots(t, dims, n) : t; };
+  const at::Tensor y = without_dropout(a, joined(a.query), joined(a.key), joined(a.value), joined(a.mask));
+  return {y.unflatten(0, {a.query.size(0), n})};
 }
 
 }  // namespace

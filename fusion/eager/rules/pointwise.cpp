@@ -1,5 +1,6 @@
 // Element by element: the op itself on [c, N, ...]; lower ranks get ones behind their slots.
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/counted.hpp"
@@ -7,12 +8,14 @@
 namespace hfta::fusion {
 namespace {
 
-// A tensor times, or divided by, a number of the slot's own: the scale of an adapter.
+// A tensor times, or divided by, a number of the slot's own: the scale of an adapter. The number has the type in which
+// PyTorch computes with a Python number: of whole numbers the default one, of numbers of 16 bits float32.
 template <bool kDivides>
 std::vector<at::Tensor> scaled(const OpCall& call) {
-  const at::Tensor x = call.tensor(0);
+  const at::ScalarType type = at::result_type(call.tensor(0), at::Scalar(1.0)), computed = at::toOpMathType(type);
+  const at::Tensor x = call.tensor(0).to(computed);
   const at::Tensor number = beside(call.per_slot(1), call, x.dim(), x.options());
-  return {kDivides ? x / number : x * number};
+  return {(kDivides ? x / number : x * number).to(type)};
 }
 
 // The other tensor gives its type alone: ranks need not agree.

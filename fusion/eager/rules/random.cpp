@@ -1,5 +1,6 @@
 // Randomness of a slot's own: dropout in its forms, and random tensors. All counted, also for one slot.
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <algorithm>
 #include <cmath>
@@ -180,8 +181,10 @@ Tensors randperm(const OpCall& call) {
 // Schema: self, lower, upper, training.
 Tensors rrelu(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
-  const double lower = call.number(1), upper = call.number(2);
-  if (!call.flag(3)) return {at::leaky_relu(x, (lower + upper) / 2)};
+  const at::TensorOptions wide = x.options().dtype(at::toOpMathType(x.scalar_type()));
+  const at::Tensor lower = beside(call.per_slot(1), call, x.dim(), wide);
+  const at::Tensor upper = beside(call.per_slot(2), call, x.dim(), wide);
+  if (!call.flag(3)) return {at::where(x.ge(0), x, (x.to(wide) * ((lower + upper) / 2)).to(x.dtype()))};
   const at::Tensor slope = uniform_beside(x, call) * (upper - lower) + lower;
   return {at::where(x.ge(0), x, x * slope.to(x.dtype()))};
 }

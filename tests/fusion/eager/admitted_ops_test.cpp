@@ -242,6 +242,24 @@ TEST_CASE("no integer of an op passes for a factor") {
   }
 }
 
+TEST_CASE("numbers that calls leave out are what the schemas have by default") {
+  int compared = 0;
+  for (const Overload& overload : admitted()) {
+    INFO(toString(overload.schema()));
+    for (const DefaultNumber& number : default_numbers(overload.op)) {
+      const std::optional<int> at = overload.schema().argumentIndexWithName(std::string(number.argument));
+      if (!at) continue;
+      INFO(number.argument);
+      const std::optional<c10::IValue>& value =
+          overload.schema().arguments()[static_cast<std::size_t>(*at)].default_value();
+      REQUIRE((value && value->isScalar()));
+      CHECK(value->toScalar().toDouble() == number.value);
+      ++compared;
+    }
+  }
+  CHECK(compared > 25);
+}
+
 TEST_CASE("what gives elements of its first argument, or one number, gives one tensor") {
   for (const Overload& overload : admitted()) {
     const OpTraits& op = overload.traits;

@@ -239,6 +239,57 @@ TEST_CASE("a loss of the model is reduced to the batch's mean", "[losses]") {
   if (own_evaluation) CHECK(graph.evaluation->outputs == given);
 }
 
+TEST_CASE("what is made of means over the same targets counts these targets", "[losses]") {
+  // Values: the mean over the targets 3, once more, over the targets 5, a weight, the samples' mean.
+  constexpr ValueId kMean = 6, kAgain = 7, kOther = 8, kWeight = 9, kOfSamples = 10, kLoss = 11;
+  struct Case {
+    std::string op;
+    std::vector<Arg> args;
+    bool counted;
+    Shape shape = {};
+  };
+  const auto list = [](ValueId a, ValueId b) { return std::vector<ValueId>{a, b}; };
+  const Case tried = GENERATE_COPY(values<Case>({{"neg", {kMean}, true},
+                                                 {"mul.Tensor", {kMean, kWeight}, true},
+                                                 {"mul.Tensor", {kWeight, kMean}, true},
+                                                 {"mul.Tensor", {kMean, kAgain}, false},
+                                                 {"mul.Tensor", {kMean, kOfSamples}, false},
+                                                 {"div.Tensor", {kMean, kWeight}, true},
+                                                 {"div.Tensor", {kWeight, kMean}, false},
+                                                 {"add.Tensor", {kMean, kWeight}, true},
+                                                 {"add.Tensor", {kMean, kAgain}, true},
+                                                 {"sub.Tensor", {kMean, kOther}, false},
+                                                 {"add.Tensor", {kMean, kOfSamples}, false},
+                                                 {"add.Tensor", {kWeight, kWeight}, false},
+                                                 {"stack", {list(kMean, kAgain)}, false, {2}},
+                                                 {"reshape", {kMean, std::vector<std::int64_t>{1}}, true, {1}},
+                                                 {"mean", {kMean}, true},
+                                                 {"exp", {kMean}, false}}));
+  CAPTURE(tried.op);
+  Graph model = model_of({kBatch, 3});
+  const DType classes = DType::kInt64, real = DType::kFloat32;
+  model.values.push_back({"target", {kBatch}, classes});
+  model.values.push_back({"more", {kBatch}, real});
+  model.values.push_back({"other", {kBatch}, classes});
+  for (const char* name : {"mean", "again", "other mean", "weight", "mean of samples"}) {
+    model.values.push_back({name, {}, real});
+  }
+  model.values.push_back({"loss", tried.shape, real});
+  for (const ValueId input : {3, 4, 5}) model.inputs.push_back(input);
+  model.weights.push_back({"weight", {}, real, {}, true, kWeight, nullptr, {}});
+  for (const auto& [target, mean] : {std::pair{3, kMean}, {3, kAgain}, {5, kOther}}) {
+    model.nodes.push_back({"aten::cross_entropy_loss", {ValueId{1}, ValueId{target}}, {mean}, "body", "net.py:5"});
+  }
+  model.nodes.push_back({"aten::mean", {ValueId{4}}, {kOfSamples}, "body", "net.py:6"});
+  model.nodes.push_back({"aten::" + tried.op, tried.args, {kLoss}, "body", "net.py:7"});
+  model.outputs = {kLoss, 2};
+  Recipe recipe = recipe_of(Loss::kModel);
+  recipe.terms = {"z"};
+  const Graph graph = with_loss(model, recipe);
+  CHECK_NOTHROW(verify(graph));
+  CHECK((graph.objective->weight != kNoValue) == tried.counted);
+}
+
 TEST_CASE("the model's own mean over classes counts the targets that are not ignored", "[losses]") {
   struct Case {
     std::string op;
@@ -261,9 +312,9 @@ TEST_CASE("the model's own mean over classes counts the targets that are not ign
                     {"cross_entropy_loss", {}, DType::kFloat32, false, none, false},
                     {"mse_loss", {}, DType::kFloat32, false, none, false}}));
   const bool own_evaluation = GENERATE(false, true);
-  const std::string then = GENERATE("to.dtype", "mul.Tensor", "div.Tensor", "add.Tensor");
+  const std::string then = GENERATE("to.dtype", "mul.Tensor", "div.Tensor", "add.Tensor", "pow.Tensor_Scalar");
   if (!tried.cast && then != "to.dtype") return;
-  const bool counted = tried.counted && then != "add.Tensor";
+  const bool counted = tried.counted && then != "pow.Tensor_Scalar";
   CAPTURE(tried.op, tried.cast, then, own_evaluation);
   Graph model = model_of({kBatch, 3});
   model.values.push_back({"target", {kBatch}, tried.target});
