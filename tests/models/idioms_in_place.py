@@ -301,6 +301,15 @@ def statistics_of_the_batch_before(m, x):
     return m.head(m.norm(m.first(x.mean(1))) - before - spread)
 
 
+@case(sequence, seen=lambda: torch.zeros(()), first=linear(D, D), second=linear(3, 3), head=linear(3))
+def statistic_of_a_slice(m, x):
+    part = m.first(x.mean(1)).tanh()[:, :3]
+    y = m.second(part)
+    with torch.no_grad():
+        m.seen.mul_(0.8).add_(part.mean(), alpha=0.2)
+    return m.head(y)
+
+
 @case(sequence, count=lambda: torch.zeros((), dtype=torch.long), scale=lambda: torch.ones(D), first=linear(D, D), head=linear(D))
 def counted_and_divided_by(m, x):
     m.count += 1
