@@ -55,6 +55,8 @@ class OpCall {
   /// Argument i without a slot dimension; only if shared(i).
   [[nodiscard]] at::Tensor shared_tensor(std::size_t i) const;
   [[nodiscard]] bool is_none(std::size_t i) const { return std::holds_alternative<std::monostate>(arg(i)); }
+  /// Whether argument i is a per-slot hyperparameter.
+  [[nodiscard]] bool is_hyper(std::size_t i) const { return std::holds_alternative<HyperRef>(arg(i)); }
   [[nodiscard]] std::vector<std::int64_t> ints(std::size_t i) const;
   [[nodiscard]] std::int64_t integer(std::size_t i) const;
   [[nodiscard]] double number(std::size_t i) const;

@@ -32,10 +32,12 @@ struct Attention {
         rates(call.per_slot(4)),
         causal(call.flag(5)),
         grouped_queries(call.flag(7)) {
-    if (call.is_none(6)) return;
-    const SlotNumbers scales = call.per_slot(6);
-    scale = scales.is_one() ? scales.known().front() : 1;
-    if (!scales.is_one()) query = query * beside(scales, call, query.dim(), query.options());
+    if (call.is_hyper(6)) {  // whatever the other slots have, so that no bit depends on them
+      query = query * beside(call.per_slot(6), call, query.dim(), query.options());
+      scale = 1;
+    } else if (!call.is_none(6)) {
+      scale = call.number(6);
+    }
   }
 
   [[nodiscard]] bool drops() const {

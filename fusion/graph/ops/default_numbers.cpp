@@ -12,9 +12,9 @@ struct Row {
   DefaultNumber number;
 };
 
-// As the ops' schemas have them. Not here are factors of sums (`alpha` of add, `value` of addcmul), which no model means
-// by leaving them out; exponents of norms, which choose other formulas; and the rate of attention's dropout, which models
-// leave out in evaluation.
+// As the ops' schemas have them. Not here are factors of sums (`alpha` of add, `value` of addcmul), which no model
+// means by leaving them out; exponents of norms, which choose other formulas; and the rate of attention's dropout,
+// which models leave out in evaluation.
 constexpr std::array kRows = {
     Row{"celu", {"alpha", 1}},
     Row{"cosine_embedding_loss", {"margin", 0}},

@@ -20,7 +20,8 @@ struct Nadam {
     return h.beta1 * (1 - 0.5 * std::pow(0.96, t * h.momentum_decay));
   }
 
-  /// The product of the momenta of steps 1 ... t. It is computed anew at each step, so that it is no state to be kept:
+  /// The product of the momenta of steps 1 ... t, as if the slot had always had its present numbers (docs/search.md,
+  /// Populations). It is computed anew at each step, so that it is no state to be kept:
   /// the loop ends where the product no longer reaches 1 - product, or where the momentum is beta1 for good.
   static double product(const OptimizerHyper& h, std::int64_t t) {
     double product = 1;
