@@ -24,6 +24,7 @@ from torch import nn
 from torch.nn import functional as F
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from each_case import check_each
 from exporting import exported
 from noise_floor import NoiseFloor, Nudge, nudge_module
 
@@ -142,19 +143,5 @@ def check(model_curve: str, case: Case) -> list[str]:
     return wrong
 
 
-def main() -> int:
-    torch.set_num_threads(1)
-    names, failed = sys.argv[2:] or CASES, 0
-    for name in names:
-        try:
-            wrong = check(sys.argv[1], CASES[name])
-        except Exception as error:
-            wrong = [f"{type(error).__name__}: {str(error)[:500]}"]
-        failed += bool(wrong)
-        print(f"{'FAILED' if wrong else 'ok    '} {name}", *wrong, sep="\n    ", flush=True)
-    print(f"{len(names)} modules, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_each(sys.argv[2:] or CASES, lambda name: check(sys.argv[1], CASES[name])))

@@ -16,12 +16,12 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from each_case import check_each
 from exporting import FORMS, exported
 import idioms
 import idioms_algebra
@@ -153,21 +153,12 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*CASES, *REFUSED])
     parser.add_argument("--forms", nargs="+", default=list(FORMS), choices=FORMS)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    failed, began = 0, time.monotonic()
-    names = arguments.only or [*CASES, *REFUSED]
-    for name in names:
-        try:
-            if name in REFUSED:
-                wrong = check_refused(arguments.model_curve, *REFUSED[name])
-            else:
-                wrong = check(arguments.model_curve, CASES[name], arguments.forms)
-        except Exception as error:
-            wrong = [f"{type(error).__name__}: {str(error)[:600]}"]
-        failed += bool(wrong)
-        print(f"{'FAILED' if wrong else 'ok    '} {name}", *wrong, sep="\n    ", flush=True)
-    print(f"{len(names)} models, {failed} failed, {time.monotonic() - began:.0f} s")
-    return 1 if failed else 0
+    model_curve, forms = arguments.model_curve, arguments.forms
+
+    def wrong_with(name: str) -> list[str]:
+        return check_refused(model_curve, *REFUSED[name]) if name in REFUSED else check(model_curve, CASES[name], forms)
+
+    return check_each(arguments.only or [*CASES, *REFUSED], wrong_with)
 
 
 if __name__ == "__main__":
