@@ -10,11 +10,6 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-// The value that a node writes in place.
-const ValueId* written_by(const Node& node) {
-  return overwrites(node.op) && !node.args.empty() ? std::get_if<ValueId>(&node.args[0]) : nullptr;
-}
-
 // The values of the first argument, where outputs may share memory with it.
 std::vector<ValueId> sources_of(const Node& node) {
   std::vector<ValueId> sources;
@@ -61,6 +56,11 @@ bool overwrites(const std::string& op) {
   return traits != nullptr && traits->in_place;
 }
 
+ValueId written_by(const Node& node) {
+  const auto* to = overwrites(node.op) && !node.args.empty() ? std::get_if<ValueId>(&node.args[0]) : nullptr;
+  return to == nullptr ? kNoValue : *to;
+}
+
 bool may_share(const std::string& op) {
   const OpTraits* traits = op_traits(op);
   if (traits == nullptr || traits->in_place) return true;
@@ -86,9 +86,9 @@ std::set<ValueId> sharing_memory(const Graph& graph, ValueId id, std::size_t end
 }
 
 bool seen_later(const Graph& graph, std::size_t node) {
-  const ValueId* written = written_by(graph.nodes[node]);
-  if (written == nullptr) return true;
-  const std::set<ValueId> shared = sharing_memory(graph, *written, node);
+  const ValueId written = written_by(graph.nodes[node]);
+  if (written == kNoValue) return true;
+  const std::set<ValueId> shared = sharing_memory(graph, written, node);
   const auto lives_on = [&](ValueId id) { return shared.contains(id); };
   if (std::any_of(graph.outputs.begin(), graph.outputs.end(), lives_on) ||
       std::any_of(graph.inputs.begin(), graph.inputs.end(), lives_on)) {
@@ -105,16 +105,15 @@ bool seen_later(const Graph& graph, std::size_t node) {
 }
 
 NodeRange range_of_writes(const Graph& graph, std::size_t node) {
-  const ValueId* written = written_by(graph.nodes[node]);
-  if (written == nullptr) return {node, node};
-  const std::set<ValueId> shared = sharing_memory(graph, *written, graph.nodes.size());
+  const ValueId written = written_by(graph.nodes[node]);
+  if (written == kNoValue) return {node, node};
+  const std::set<ValueId> shared = sharing_memory(graph, written, graph.nodes.size());
   NodeRange range{node, node};
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const std::vector<ValueId>& made = graph.nodes[i].outputs;
     const bool makes = std::any_of(made.begin(), made.end(), [&](ValueId id) { return shared.contains(id); });
     if (makes && !is_number_op(graph.nodes[i].op)) range.first = std::min(range.first, i);
-    const ValueId* to = written_by(graph.nodes[i]);
-    if (to != nullptr && shared.contains(*to)) range.last = std::max(range.last, i);
+    if (shared.contains(written_by(graph.nodes[i]))) range.last = std::max(range.last, i);
   }
   return range;
 }

@@ -12,6 +12,8 @@ namespace hfta::fusion::cpu {
 
 /// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
 [[nodiscard]] bool overwrites(const std::string& op);
+/// The value that the node overwrites; kNoValue: none.
+[[nodiscard]] ValueId written_by(const Node& node);
 /// Whether an output of the op may share memory with its first argument. A copy does, too: as long as nothing is
 /// overwritten, its compiler takes the same memory.
 [[nodiscard]] bool may_share(const std::string& op);

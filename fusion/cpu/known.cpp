@@ -16,12 +16,6 @@ bool is_function(const Node& node) {
   return traits != nullptr && traits->draws == Draws::kNothing && traits->statistics.mean.empty() && !has_hyper(node);
 }
 
-// The value that a call writes in place; kNoValue: none.
-ValueId overwritten_by(const Node& node) {
-  const auto* to = overwrites(node.op) && !node.args.empty() ? std::get_if<ValueId>(&node.args[0]) : nullptr;
-  return to == nullptr ? kNoValue : *to;
-}
-
 class Analysis {
  public:
   Analysis(const Graph& graph, const std::set<std::size_t>& excluded)
@@ -70,7 +64,7 @@ class Analysis {
   bool withdraw_overwritten() {
     std::set<ValueId> written;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const ValueId to = calls_[i] ? kNoValue : overwritten_by(graph_.nodes[i]);
+      const ValueId to = calls_[i] ? kNoValue : written_by(graph_.nodes[i]);
       if (to != kNoValue) written.insert(memory_[static_cast<std::size_t>(to)]);
     }
     const std::size_t before = excluded_.size();
@@ -104,7 +98,7 @@ std::vector<bool> constant_weights(const Graph& graph) {
   const std::vector<ValueId> memory = memory_of(graph);
   std::set<ValueId> written;  // memory: in place, or as statistics of batches
   for (const Node& node : graph.nodes) {
-    const ValueId to = overwritten_by(node);
+    const ValueId to = written_by(node);
     if (to != kNoValue) written.insert(memory[static_cast<std::size_t>(to)]);
     const OpTraits* traits = op_traits(node.op);
     if (traits == nullptr || traits->statistics.mean.empty()) continue;

@@ -91,27 +91,49 @@ void emit_kernels(Builder& b, const std::shared_ptr<const Part>& part, std::size
 
 }  // namespace
 
-Parts::Parts(const Graph& graph, const Library* library) : graph_(graph), library_(library) {
+Parts::Parts(const Graph& graph, const Library* library) : graph_(graph), library_(library), memory_(memory_of(graph)) {
   known_.resize(graph.nodes.size());
   if (library_ != nullptr) classify();
 }
 
+// What is given may give more: writes within a range have ranges of their own, and a call that is no longer known may
+// lie in a range that was given before.
 void Parts::classify() {
-  known_ = known_calls(graph_, not_known_);
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const Node& node = graph_.nodes[i];
-    const bool compiled = known_[i] || is_number_op(node.op) || has_compiler(graph_, node);
-    if (!compiled && !by_library_.contains(i)) give(i);
-  }
+  std::size_t before = 0;
+  do {
+    before = by_library_.size() + not_known_.size();
+    known_ = known_calls(graph_, not_known_);
+    std::set<std::pair<std::size_t, std::size_t>> given;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const bool compiled = known_[i] || is_number_op(graph_.nodes[i].op) || has_compiler(graph_, graph_.nodes[i]);
+      if (compiled && !by_library_.contains(i)) continue;
+      const NodeRange range = range_of(i);
+      if (given.emplace(range.first, range.last).second) give(range);
+    }
+  } while (by_library_.size() + not_known_.size() > before);
   find_runs();
 }
 
-// Gives the node to the library, together with all that has to do with what it writes in place.
-void Parts::give(std::size_t node) {
-  const bool seen = overwrites(graph_.nodes[node].op) && seen_later(graph_, node);
-  const NodeRange range = seen ? range_of_writes(graph_, node) : NodeRange{node, node};
+NodeRange Parts::range_of(std::size_t node) {
+  const NodeRange alone{node, node};
+  const ValueId written = written_by(graph_.nodes[node]);
+  if (written == kNoValue || unseen_.contains(node)) return alone;
+  const ValueId memory = memory_[static_cast<std::size_t>(written)];
+  if (ranges_.contains(memory)) return ranges_.at(memory);
+  if (seen_later(graph_, node)) return ranges_[memory] = range_of_writes(graph_, node);
+  unseen_.insert(node);
+  return alone;
+}
+
+// A known call of the range can run before. One that overwrites what others may read there cannot.
+void Parts::give(const NodeRange& range) {
   for (std::size_t i = range.first; i <= range.last; ++i) {
-    if (!is_number_op(graph_.nodes[i].op) && !known_[i]) by_library_.insert(i);
+    if (is_number_op(graph_.nodes[i].op)) continue;
+    if (!known_[i]) {
+      by_library_.insert(i);
+    } else if (overwrites(graph_.nodes[i].op)) {
+      not_known_.insert(i);
+    }
   }
 }
 
@@ -120,7 +142,7 @@ bool Parts::hand_over(std::size_t node) {
   if (known_[node]) {
     not_known_.insert(node);
   } else {
-    give(node);
+    give(range_of(node));
   }
   classify();
   return true;
@@ -151,6 +173,11 @@ void Parts::find_runs() {
   close();
 }
 
+bool Parts::is_cut(const std::vector<std::size_t>& run) {
+  return std::any_of(run.begin(), run.end(),
+                     [&](std::size_t node) { return *by_library_.lower_bound(range_of(node).first) < run.front(); });
+}
+
 void Parts::begin(Builder& b) {
   computed_.clear();
   given_.clear();
@@ -164,6 +191,7 @@ void Parts::compile(Builder& b, std::size_t node) {
   if (!known_[node]) {
     const auto run = runs_.find(node);
     if (run == runs_.end()) return;
+    if (is_cut(run->second)) LoweringContext(b, node).fail("a size that is read within them parts a tensor's writes");
     for (const std::size_t i : run->second) bind_known(b, i);
     return emit(b, run->second);
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "fusion/cpu/aliases.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/library.hpp"
 
@@ -36,8 +37,12 @@ class Parts {
 
  private:
   void classify();
-  void give(std::size_t node);
+  /// The calls that one library has to run if it runs the node: those that have to do with what it writes in place.
+  [[nodiscard]] NodeRange range_of(std::size_t node);
+  void give(const NodeRange& range);
   void find_runs();
+  /// Whether calls before the run belong together with some of it.
+  [[nodiscard]] bool is_cut(const std::vector<std::size_t>& run);
   void bind_known_value(Builder& b, ValueId id);
   void emit(Builder& b, const std::vector<std::size_t>& nodes);
   [[nodiscard]] std::vector<ValueId> read_by(const std::vector<std::size_t>& nodes) const;
@@ -46,6 +51,9 @@ class Parts {
   const Graph& graph_;
   const Library* library_;
   std::set<std::size_t> by_library_, not_known_;
+  std::vector<ValueId> memory_;                           ///< By value: memory_of().
+  std::map<ValueId, NodeRange> ranges_;                   ///< By memory: what range_of() found,
+  std::set<std::size_t> unseen_;                          ///< and the writes that nobody sees.
   std::vector<bool> known_;                               ///< By node.
   std::map<std::size_t, std::vector<std::size_t>> runs_;  ///< By last node.
   std::map<std::vector<std::size_t>, std::shared_ptr<const Part>> made_;

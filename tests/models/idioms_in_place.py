@@ -291,6 +291,26 @@ def repeated_and_copied(m, x):
     return m.head((y + u).flatten(1))
 
 
+# ---- Amid the writes of one value: others that are made of its shape, or of nothing but constants ----
+
+
+@case(sequence, first=linear(D, D), head=linear(9 * D))
+def states_of_a_loop_written(m, x):
+    out, h = torch.zeros_like(x), torch.zeros_like(x[:, 0])
+    for t in range(x.shape[1]):
+        h = torch.tanh(m.first(x[:, t] + h))
+        out[:, t] = h
+    return m.head(out.flatten(1))
+
+
+@case(sequence, first=linear(D, D), head=linear(9 * D))
+def mask_written_amid_writes(m, x):
+    out, mask = x * 1, torch.zeros(D)
+    mask[0] = 1.0
+    out[:, 0] = m.first(x[:, 0]) * mask.to(x.dtype)
+    return m.head(out.flatten(1))
+
+
 # ---- Buffers that are written ----
 
 
