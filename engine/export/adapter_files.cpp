@@ -248,6 +248,12 @@ void TrainedAdapters::Impl::check_mergeable(const Adapter& adapter) const {
                     "peft",
                     printable(adapter.weight)));
   }
+  if (adapter.pads_apart) {
+    fail(
+        fmt::format("'{}' pads its input by itself, as with a padding_mode, which PEFT's adapter does not, so it is no "
+                    "change of its weight; wanted --format peft",
+                    printable(adapter.module)));
+  }
   if (!adapter.read_by.empty()) {
     fail(fmt::format("'{}' is read by {}, too, which a merged adapter would change; wanted --format peft",
                      printable(adapter.weight), printable(adapter.read_by)));

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "fusion/adapters/layer_calls.hpp"
+#include "fusion/adapters/low_rank.hpp"
 #include "fusion/graph/place.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
@@ -75,7 +76,7 @@ std::string model_name(std::string_view name) {
   return plain;
 }
 
-// The number that an adapter's output is multiplied by: the first literal factor on the way from B.
+// The number that the output of DoRA's adapter is multiplied by: the first literal factor on the way from B.
 class ScaleFinder {
  public:
   explicit ScaleFinder(const Graph& graph) : graph_(graph) {
@@ -189,7 +190,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
   std::map<std::string, ValueId> outputs;
   std::set<std::string> names;
   std::vector<std::string> order;
-  std::set<std::string> of_layers;  // modules of layers
+  std::map<std::string, std::string> layers;  // by module: that of the layer's own call
   for (const Weight& weight : graph.weights) {
     const PeftName name = peft_name(weight.name);
     if (name.part != PeftName::Part::kAdapter) continue;
@@ -199,11 +200,11 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
     adapter.module = name.module;
     if (in_container(weight.name, "lora_magnitude_vector")) adapter.magnitude = weight.name;
     if (in_container(weight.name, "lora_A") || in_container(weight.name, "lora_embedding_A")) adapter.a = weight.name;
-    if (!in_container(weight.name, "lora_B") && !in_container(weight.name, "lora_embedding_B")) continue;
     if (weight.name.ends_with(".bias")) {
       throw Error(ErrorKind::kConfig,
                   fmt::format("'{}': found an adapter with a bias, wanted one without", printable(weight.name)));
     }
+    if (!in_container(weight.name, "lora_B") && !in_container(weight.name, "lora_embedding_B")) continue;
     adapter.b = weight.name;
     outputs[name.module] = weight.value;
   }
@@ -216,7 +217,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
     const std::string module(own_part(call.module.substr(0, call.module.size() - kBase.size())));
     const auto adapter = found.find(module);
     if (adapter == found.end()) continue;
-    of_layers.insert(module);
+    layers[module] = call.module;
     adapter->second.kind = call.kind;
     if (call.weight) adapter->second.weight = call.module + ".weight";
   }
@@ -224,17 +225,20 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
   std::vector<Adapter> adapters;
   for (const std::string& module : order) {
     Adapter& adapter = found.at(module);
-    if (adapter.a.empty() || adapter.b.empty() || !of_layers.contains(module)) {
+    if (adapter.a.empty() || adapter.b.empty() || !layers.contains(module)) {
       throw Error(ErrorKind::kConfig,
                   fmt::format("'{}': found an adapter that is none of a linear layer, a convolution or an embedding",
                               printable(module)));
     }
-    adapter.scale = scales.from(outputs.at(module)).value_or(1);
-    // DoRA reads the weight for its length, too.
-    const std::size_t suffix = std::string_view(".weight").size();
-    if (adapter.magnitude.empty() && !adapter.weight.empty()) {
-      const std::string layer = adapter.weight.substr(0, adapter.weight.size() - suffix);
+    if (adapter.magnitude.empty()) {
+      const std::string& layer = layers.at(module);
+      const Graph& used = graph.evaluation != nullptr ? *graph.evaluation : graph;
+      const adapters::LowRank change = adapters::low_rank(used, layer, adapter.a, adapter.b);
+      adapter.scale = change.scale;
+      adapter.pads_apart = change.pads_apart;
       for (const LayerUses& one : uses) one.note(adapter, layer);
+    } else {  // DoRA reads the weight for its length, too
+      adapter.scale = scales.from(outputs.at(module)).value_or(1);
     }
     adapters.push_back(adapter);
   }

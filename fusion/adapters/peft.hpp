@@ -22,6 +22,7 @@ struct Adapter {
   double scale = 1;
   std::string read_by = {};  ///< Where another call reads the layer's weight, in training or evaluation; "": none does.
   std::string called_by = {};   ///< Where another module makes the layer's call with its weight; "": it does so itself.
+  bool pads_apart = false;      ///< A convolution whose module pads its input, and whose A pads by zeros of its own.
   bool prepares_input = false;  ///< A convolution whose module changes its input first, as other padding than zeros.
 };
 
