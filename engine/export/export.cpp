@@ -145,6 +145,7 @@ std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store
                                                 "wanted weights",
                                                 config.study));
   }
+  for (const fusion::Binding& bound : file->import.bind) metadata["bind." + bound.path] = shortest(bound.value);
   const fusion::ExportedModel model = read_model(*file, config, store);
   const ModelState state = state_of(model, file->import, tensors);
   if (format == ExportFormat::kWeights && !file->import.lora) {

@@ -63,27 +63,35 @@ def _signature(module: nn.Module) -> inspect.Signature:
 def fitting(module: nn.Module, samples: Mapping[str, torch.Tensor]) -> Example:
     """An example for `export` out of samples by name: named arguments if forward has all these names, else in order.
 
-    Floating samples get the type of the module's parameters. Integers become int64, or that type if the module does not
-    take integers (images of bytes).
+    Floating samples get the type of the module's parameters. Integers become int64, or that type if the module takes that
+    and no integers (images of bytes). If it takes neither, bytes count as images and others as integers, so that what the
+    module says of them is about what is wrong.
     """
     weights = [weight.dtype for weight in module.parameters() if weight.is_floating_point()]
     floating = weights[0] if weights else torch.float32
     names = input_names(module)
+    whole = [value.dtype for value in samples.values() if not value.is_floating_point() and value.dtype != torch.bool]
 
     def as_example(integers: torch.dtype) -> Example:
         cast = {name: value if value.dtype == torch.bool else value.to(floating if value.is_floating_point() else integers)
                 for name, value in samples.items()}
         return cast if len(cast) > 1 and all(name in names for name in cast) else tuple(cast.values())
-    example = as_example(torch.int64)
-    if any(not value.is_floating_point() and value.dtype != torch.bool for value in samples.values()):
-        own = copy.deepcopy(module).cpu().eval()
-        args, kwargs = arguments(example, None)
-        try:
-            with torch.no_grad():
-                own(*args, **kwargs)
-        except Exception:  # whatever the module says of integers: if it is not about them, the export says it again
-            return as_example(floating)
-    return example
+
+    integers, floats = as_example(torch.int64), as_example(floating)
+    if not whole or _runs(module, integers):
+        return integers
+    return floats if torch.uint8 in whole or _runs(module, floats) else integers
+
+
+def _runs(module: nn.Module, example: Example) -> bool:
+    own = copy.deepcopy(module).cpu().eval()
+    args, kwargs = arguments(example, None)
+    try:
+        with torch.no_grad():
+            own(*args, **kwargs)
+    except Exception:  # of any type: the export says it again
+        return False
+    return True
 
 
 def misfit(module: nn.Module, example: Example) -> Optional[str]:

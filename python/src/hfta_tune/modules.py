@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import fnmatch
 import inspect
 import itertools
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Union
@@ -85,6 +86,26 @@ def copy_for(source: Source, params: Mapping[str, Any], seed: int) -> nn.Module:
     if isinstance(source, nn.Module):
         return _copy(source, "cpu").cpu()
     return make(source, {name: params[name] for name in arguments_of(source, iter(params))}, seed).cpu()
+
+
+def set_number(module: nn.Module, path: str, value: float) -> bool:
+    """Sets the attributes of modules that `path` names, "act.negative_slope" or with `*`. Returns whether nothing is left.
+
+    Rates of what is drawn in training alone count as set: no evaluation depends on them.
+    """
+    if path.rsplit(".", 1)[-1] in _RATES:
+        return True
+    found = False
+    for name, part in module.named_modules():
+        for attribute, number in vars(part).items():
+            is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+            if is_number and fnmatch.fnmatchcase(f"{name}.{attribute}", path.replace("[", "[[]")):
+                setattr(part, attribute, value)
+                found = True
+    return found
+
+
+_RATES = ("p", "dropout", "dropout_p")
 
 
 def cast(module: nn.Module, dtype: torch.dtype) -> None:

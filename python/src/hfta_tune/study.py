@@ -8,6 +8,7 @@ import os
 import sqlite3
 import tempfile
 import urllib.parse
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -18,7 +19,7 @@ from torch import nn
 from . import modules
 from .errors import ConfigError, HftaError
 from .program import call, store_file
-from .safetensors import load_file
+from .safetensors import load_with_metadata
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,14 @@ class Study:
     def best_module(self, number: Optional[int] = None) -> nn.Module:
         """A copy of the module, on the CPU and in evaluation mode, with the weights of the best trial, or of trial `number`.
 
-        The weights are those that the trial's value was measured on. Throws ConfigError if they are not kept (`keep=`) or do
-        not fit the module that the study was loaded with, and HftaError if it was loaded without one.
+        The weights are those that the trial's value was measured on. Numbers of the model that the trial had bound are set
+        where a module has them as attributes, such as an activation's slope; of others there is a warning. Throws ConfigError
+        if the weights are not kept (`keep=`) or do not fit the module that the study was loaded with, and HftaError if it was
+        loaded without one.
         """
         if self._module is None:
             raise HftaError(f"study {self.name}: no module to load weights into: load_study(storage, name, module=...)")
-        weights = self.weights(number)
+        weights, bound = self._exported(number)
         trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
         module = modules.copy_for(self._module, trial.params if trial else {}, self._seed)
         modules.cast_like(module, weights)
@@ -124,15 +127,24 @@ class Study:
             what = "; ".join(line.strip().rstrip(".") for line in str(error).splitlines()[1:4])
             raise ConfigError(f"study {self.name}: found weights that do not fit the module, {type(module).__name__}, wanted "
                               f"the one that was tuned: {what}") from error
+        for path, value in bound.items():
+            if not modules.set_number(module, path, value):
+                warnings.warn(f"study {self.name}: found no attribute {path} in the module, which keeps the number that it was "
+                              f"written with; trial {trial.number if trial else number} had {value:g}", stacklevel=2)
         return module.eval()
 
     def weights(self, number: Optional[int] = None) -> Dict[str, torch.Tensor]:
         """The state dict of the best trial, or of trial `number`; with `adapters=` these are merged into it."""
+        return self._exported(number)[0]
+
+    def _exported(self, number: Optional[int]) -> Tuple[Dict[str, torch.Tensor], Dict[str, float]]:
+        """The state dict, and the numbers that were bound, by path."""
         which = [] if number is None else ["--trial", str(number)]
         with tempfile.TemporaryDirectory(prefix="hfta-tune-") as folder:
             file = os.path.join(folder, "weights.safetensors")
             call(["export", *self._here(self.name), "--output", file, *which])
-            return load_file(file)
+            weights, metadata = load_with_metadata(file)
+        return weights, {key[len("bind."):]: float(value) for key, value in metadata.items() if key.startswith("bind.")}
 
     def save_adapter(self, folder: Union[str, "os.PathLike[str]"], number: Optional[int] = None) -> str:
         """Writes the adapter of the best trial, or of trial `number`, as a folder that `PeftModel.from_pretrained` takes.
@@ -141,7 +153,21 @@ class Study:
         """
         which = [] if number is None else ["--trial", str(number)]
         call(["export", *self._here(self.name), "--format", "peft", "--output", os.fspath(folder), *which])
+        self._tell_first_values(os.fspath(folder))
         return os.fspath(folder)
+
+    def _tell_first_values(self, folder: str) -> None:
+        """Writes the name of PEFT's first values, "pissa", into the adapter's config: some change the base as it is wrapped.
+
+        Only the module that PEFT wrapped knows them, so a study that was loaded without it does not."""
+        configs = getattr(self._module, "peft_config", None) or {}
+        for first in (getattr(config, "init_lora_weights", None) for config in configs.values()):
+            if isinstance(first, str):
+                file = os.path.join(folder, "adapter_config.json")
+                with open(file, encoding="utf-8") as text:
+                    written = json.load(text)
+                with open(file, "w", encoding="utf-8") as text:
+                    json.dump({**written, "init_lora_weights": first}, text, indent=2)
 
     def curves(self) -> Dict[int, Dict[str, List[float]]]:
         """Of each trial by number, each metric's values, one per epoch, from the first. NaN where a value is not finite."""
