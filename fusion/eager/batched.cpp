@@ -29,11 +29,15 @@ class VmapLevel {
   std::int64_t level_;
 };
 
-// [c, ...] of what came out of a level.
+// [c, ...] of what came out of a level. Nothing that was made under no_grad becomes a view made under no_grad: torch
+// refuses to write into such a view where gradients are recorded, and the model may write into what it made.
 at::Tensor unwrapped(const at::Tensor& t, std::int64_t level, int slots) {
   const auto* batched = functorch::maybeGetBatchedImpl(t);
   if (batched == nullptr || batched->level() != level) return with_slots(t, slots);
-  return batched->value().movedim(batched->bdim(), 0);
+  const at::Tensor& value = batched->value();
+  if (batched->bdim() == 0) return value;
+  const c10::AutoGradMode records(c10::GradMode::is_enabled() || !value.requires_grad());
+  return value.movedim(batched->bdim(), 0);
 }
 
 }  // namespace

@@ -280,6 +280,16 @@ def views_under_no_grad(m, x):
     return m.head(t + a * b.t() + torch.special.i0(0.2 * c * d))
 
 
+@case(sequence, w=halves(D), first=linear(D, D), head=linear(D))
+def made_under_no_grad_and_written(m, x):
+    t = m.first(x.mean(1))
+    with torch.no_grad():
+        a, b, c = t.frac(), torch.cummax(t, 1)[0], torch.special.i0e(t)
+    for made in (a, b, c):
+        made.mul_(m.w)
+    return m.head(a + b + c + t.sum(1, keepdim=True))
+
+
 # ---- Copies of what is repeated ----
 
 
