@@ -125,17 +125,6 @@ bool has_all(const Params& params, const Params& given) {
                      [&](const auto& one) { return trials::find_value(params, one.first) != nullptr; });
 }
 
-// `params` without those that were asked for and are not valid.
-Params valid_ones(const Params& params, const Params& fixed, const Params& given) {
-  Params valid;
-  for (const auto& one : params) {
-    const bool refused =
-        trials::find_value(fixed, one.first) != nullptr && trials::find_value(given, one.first) == nullptr;
-    if (!refused) valid.push_back(one);
-  }
-  return valid;
-}
-
 }  // namespace
 
 std::optional<ParamValue> admit(const Distribution& d, const ParamValue& value) {
@@ -165,27 +154,21 @@ Completion complete(const Space& space, const Params& fixed, std::uint64_t seed,
                     const std::vector<Constraint>& constraints) {
   std::string problem;
   const Params given = admitted(space, fixed, problem);
-  Completion completion{drawn(space, given, seed, number, 0), problem};
-  const auto fits = [&](const Params& params) { return has_all(params, given) && !broken(constraints, params); };
+  if (!problem.empty()) return {{}, problem};
+  Params params = drawn(space, given, seed, number, 0);
+  const auto fits = [&](const Params& all) { return has_all(all, given) && !broken(constraints, all); };
   std::optional<Params> whole;  // a draw with all that is given, which constraints alone exclude
-  for (std::uint64_t attempt = 1; attempt < kMostAttempts && !fits(completion.params); ++attempt) {
-    if (has_all(completion.params, given)) whole = completion.params;
-    completion.params = drawn(space, given, seed, number, attempt);
+  for (std::uint64_t attempt = 1; attempt < kMostAttempts && !fits(params); ++attempt) {
+    if (has_all(params, given)) whole = params;
+    params = drawn(space, given, seed, number, attempt);
   }
-  if (whole && !has_all(completion.params, given)) completion.params = std::move(*whole);
-  if (!problem.empty()) {
-    completion.params = valid_ones(completion.params, fixed, given);
-    return completion;
-  }
+  if (fits(params)) return {std::move(params)};
+  if (whole) params = std::move(*whole);
   for (const auto& [name, value] : given) {
-    if (trials::find_value(completion.params, name) != nullptr) continue;
-    completion.problem =
-        fmt::format("enqueued with {}, which does not apply beside its other parameters", printable(name));
+    if (trials::find_value(params, name) != nullptr) continue;
+    return {{}, fmt::format("enqueued with {}, which does not apply beside its other parameters", printable(name))};
   }
-  if (const Constraint* one = broken(constraints, completion.params); one != nullptr && completion.problem.empty()) {
-    completion.problem = fmt::format("enqueued against the constraint '{}'", printable(one->text()));
-  }
-  return completion;
+  return {{}, fmt::format("enqueued against the constraint '{}'", printable(broken(constraints, params)->text()))};
 }
 
 }  // namespace hfta::search

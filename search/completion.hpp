@@ -14,7 +14,7 @@ namespace hfta::search {
 
 /// A configuration of the space.
 struct Completion {
-  trials::Params params;     ///< All that apply, in the order of the space; if there is a problem, the valid ones.
+  trials::Params params;  ///< All that apply, in the order of the space; none if there is a problem: nothing was tried.
   std::string problem = {};  ///< Why it cannot be tried, one line; empty if it can.
 };
 

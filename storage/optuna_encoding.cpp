@@ -219,4 +219,8 @@ double from_columns(double value, std::string_view type) {
               fmt::format("value_type: found '{}', wanted FINITE, INF_POS, INF_NEG or NAN", printable(type)));
 }
 
+std::string unnamed_metric(std::size_t objective) {
+  return objective == 0 ? "value" : fmt::format("value_{}", objective);
+}
+
 }  // namespace hfta::storage

@@ -2,6 +2,7 @@
 /// Parameters and numbers in Optuna's encoding: distributions as JSON, values as plain numbers or choice indices,
 /// non-finite numbers as NULL with a type beside it.
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,5 +51,8 @@ struct StoredNumber {
 [[nodiscard]] StoredNumber to_columns(double value);
 /// Throws Error{kStorage} for another type than those four.
 [[nodiscard]] double from_columns(double value, std::string_view type);
+
+/// How Optuna shows an objective whose metric has no name: "value", "value_1", "value_2", ...
+[[nodiscard]] std::string unnamed_metric(std::size_t objective);
 
 }  // namespace hfta::storage

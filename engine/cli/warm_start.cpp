@@ -15,10 +15,14 @@
 #include "engine/cli/output.hpp"
 #include "engine/driver/goals/measure.hpp"
 #include "engine/driver/goals/selection.hpp"
+#include "engine/driver/study/study.hpp"
 #include "engine/report/words.hpp"
 #include "search/completion.hpp"
+#include "search/constraints.hpp"
 #include "search/methods.hpp"
+#include "search/repetition.hpp"
 #include "search/space.hpp"
+#include "storage/optuna_encoding.hpp"
 #include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
@@ -47,7 +51,8 @@ std::string missing_of(const trials::Space& space, const trials::Params& given) 
   return "";
 }
 
-Match matching(const trials::Space& space, const trials::Params& params) {
+Match matching(const StudyConfig& config, const trials::Params& params) {
+  const trials::Space& space = config.searched();
   trials::Params all;
   for (const trials::Parameter& parameter : space) {
     const trials::ParamValue* value = trials::find_value(params, parameter.name);
@@ -60,6 +65,9 @@ Match matching(const trials::Space& space, const trials::Params& params) {
   }
   trials::Params applying = trials::applying(space, all);
   if (!trials::is_whole(space, applying)) return {std::nullopt, "no " + printable(missing_of(space, all))};
+  if (const search::Constraint* one = search::broken(config.constraints, applying)) {
+    return {std::nullopt, "values that the constraint '" + printable(one->text()) + "' excludes"};
+  }
   return {std::move(applying), ""};
 }
 
@@ -81,25 +89,55 @@ std::vector<double> selected(std::vector<double> values, const StudyConfig& conf
   return values;
 }
 
-search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric,
-                       const StudyConfig& config) {
-  return {std::move(params), selected(curve_of(trial, metric), config), trial.values, trial.state};
+bool has_ended(const trials::Trial& trial) {
+  return trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
+}
+
+// A trial that does not meet Optuna's constraints says where to keep away, as one that failed does.
+search::SeenTrial seen(const trials::Trial& trial, const std::string& metric, const StudyConfig& config) {
+  search::SeenTrial one{trials::latest_params(trial)};
+  if (has_ended(trial)) one.ended = trial.feasible ? trial.state : trials::State::kFail;
+  if (!trial.feasible) return one;
+  one.curve = selected(curve_of(trial, metric), config);
+  one.values = trial.values;
+  return one;
+}
+
+// What a study's learner would have seen of its trials: with repetitions, its configurations.
+struct Earlier {
+  search::History ended;
+  const char* noun = "ended trials";
+};
+
+Earlier read_earlier(storage::Store& store, const storage::StudyRecord& record, const StudyConfig& config) {
+  const trials::Repetitions repetitions = repetitions_of(record);
+  const trials::Objective& objective = record.objectives.front();
+  const std::vector<int> draws = store.draws(record.name);  // before the trials, see Store::draws
+  const std::vector<trials::Trial> trials = store.trials(record.name);
+  std::vector<const trials::Trial*> in_order;
+  if (repetitions.any()) {
+    in_order = trials::in_order(trials, draws);
+  } else {
+    for (const trials::Trial& trial : trials) in_order.push_back(&trial);
+  }
+  search::History all;
+  for (const trials::Trial* trial : in_order) all.push_back(seen(*trial, objective.metric, config));
+  Earlier earlier{search::by_configuration(all, repetitions, objective.goal)};
+  std::erase_if(earlier.ended, [](const search::SeenTrial& one) { return !one.ended; });
+  if (repetitions.any()) earlier.noun = "ended configurations";
+  return earlier;
 }
 
 // Throws unless metrics and goals are the same, in the same order. Optuna need not have named a metric.
 void check_objectives(const StudyConfig& config, const trials::Objectives& found) {
   bool same = found.size() == config.objectives.size();
   for (std::size_t i = 0; same && i < found.size(); ++i) {
-    const bool named = !found[i].metric.empty() && !found[i].metric.starts_with("value");
+    const bool named = !found[i].metric.empty() && found[i].metric != storage::unnamed_metric(i);
     same = found[i].goal == config.objectives[i].goal && (!named || found[i].metric == config.objectives[i].metric);
   }
   if (same) return;
   fail(config, fmt::format("found a study of another metric or goal ({}), wanted {}", objectives_text(found),
                            objectives_text(config.objectives)));
-}
-
-bool has_ended(const trials::Trial& trial) {
-  return trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
 }
 
 }  // namespace
@@ -122,22 +160,21 @@ search::History read_prior(const StudyConfig& config) {
                              suggestion(from.study, names)));
   }
   check_objectives(config, record->objectives);
-  std::vector<trials::Trial> trials = store->trials(from.study);
-  std::erase_if(trials, [](const trials::Trial& trial) { return !has_ended(trial); });
-  const std::size_t first = trials.size() > kMostTrials ? trials.size() - kMostTrials : 0;
+  auto [ended, noun] = read_earlier(*store, *record, config);
+  const std::size_t first = ended.size() > kMostTrials ? ended.size() - kMostTrials : 0;
   search::History prior;
   std::map<std::string, int> reasons;
-  for (std::size_t i = first; i < trials.size(); ++i) {
-    auto [params, why_not] = matching(config.searched(), trials::latest_params(trials[i]));
+  for (std::size_t i = first; i < ended.size(); ++i) {
+    auto [params, why_not] = matching(config, ended[i].params);
     if (!params) {
       ++reasons[why_not];
       continue;
     }
-    prior.push_back(seen(trials[i], std::move(*params), record->objectives.front().metric, config));
+    prior.push_back(std::move(ended[i]));
+    prior.back().params = std::move(*params);
   }
-  tell(fmt::format("{}warm start: {} of {} ended trials of study '{}' are of this space{}",
-                   prior.empty() ? "warning: " : "", prior.size(), trials.size(), printable(from.study),
-                   text_of(reasons)));
+  tell(fmt::format("{}warm start: {} of {} {} of study '{}' are of this space{}", prior.empty() ? "warning: " : "",
+                   prior.size(), ended.size(), noun, printable(from.study), text_of(reasons)));
   const auto mute =
       std::count_if(prior.begin(), prior.end(), [](const search::SeenTrial& one) { return one.curve.empty(); });
   if (method.reads_curves && mute > 0) {

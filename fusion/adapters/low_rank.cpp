@@ -173,8 +173,7 @@ class Finder {
   }
 
   // `value` is added to the layer's own output of the same input. Returns the number that the sum multiplies it by.
-  [[nodiscard]] double check_sum(const Node& sum, std::size_t at, ValueId value, std::size_t a,
-                                 const Source& input) {
+  [[nodiscard]] double check_sum(const Node& sum, std::size_t at, ValueId value, std::size_t a, const Source& input) {
     const bool second = value_at(sum, 1) == value;
     const Arg* alpha = argument(sum, "alpha");
     double factor = 1;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "storage/json.hpp"
+#include "storage/optuna_encoding.hpp"
 
 namespace hfta::storage {
 namespace {
@@ -42,10 +43,9 @@ const char* direction_of(trials::Goal goal) { return goal == trials::Goal::kMini
 trials::Objectives read_objectives(Connection& connection, std::int64_t study_id) {
   trials::Objectives objectives;
   for (const std::string& direction : read_directions(connection, study_id)) {
-    const std::string name = objectives.empty() ? "value" : fmt::format("value_{}", objectives.size());
-    objectives.push_back({name, goal_from(direction)});
+    objectives.push_back({unnamed_metric(objectives.size()), goal_from(direction)});
   }
-  if (objectives.empty()) objectives.push_back({"value", trials::Goal::kMinimize});
+  if (objectives.empty()) objectives.push_back({unnamed_metric(0), trials::Goal::kMinimize});
   name_as_optuna(connection, study_id, objectives);
   return objectives;
 }

@@ -140,6 +140,11 @@ search::History prior_of(const storage::StudyRecord& stored) {
   }
 }
 
+trials::Repetitions repetitions_of(const storage::StudyRecord& stored) {
+  const std::optional<KeptConfig> kept = unpack(stored);
+  return kept ? settings_of(*kept, stored.name).repetitions : trials::Repetitions{};
+}
+
 storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
                                const ConfigOrigin& origin, const StudyFiles& files) {
   KeptConfig held = kept_of(stored);

@@ -60,6 +60,10 @@ struct StudyFiles {
 /// none, or the study was not made by us. Throws Error{kStorage} if its record is damaged.
 [[nodiscard]] search::History prior_of(const storage::StudyRecord& stored);
 
+/// How a stored study repeats its configurations; of one that was not made by us, not at all. Throws Error{kStorage} if
+/// its record is damaged.
+[[nodiscard]] trials::Repetitions repetitions_of(const storage::StudyRecord& stored);
+
 /// Whether nothing is left to do: every trial drawn and done, or the study at its budget or target; and the best one
 /// tested where there are test data.
 [[nodiscard]] bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record);

@@ -164,6 +164,12 @@ std::vector<std::string> Workplace::names() const {
   return names;
 }
 
+Finished Workplace::run_bare(const std::vector<std::string>& words) const {
+  Program::Options without = options();
+  without.program = HFTA_TUNE_BARE;
+  return Program(without, words).wait();
+}
+
 Program::Options Workplace::options(std::vector<std::pair<std::string, std::string>> environment) const {
   environment.emplace_back("HFTA_CACHE", "");
   return {HFTA_TUNE_FAKE, path_, std::move(environment), {}};

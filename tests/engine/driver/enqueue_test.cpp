@@ -131,6 +131,7 @@ TEST_CASE("what cannot be tried fails with words, and the study goes on") {
   std::size_t i = 0;
   for (const auto& [fixed, words] : cases) {
     CHECK(all[i].state == State::kFail);
+    CHECK(all[i].params.empty());  // nothing was tried, so that nothing is learnt of it
     CHECK_THAT(all[i++].reason, Catch::StartsWith(words));
   }
   CHECK(all[5].state == State::kComplete);
