@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "search/choices.hpp"
+#include "search/sampler/restricted.hpp"
 
 namespace hfta::search {
 namespace {
@@ -16,17 +16,6 @@ constexpr double kMostForGp = 1000;  // configurations: a draw of gp takes a ten
 constexpr int kStartup = 10;         // configurations that methods draw before they learn
 constexpr int kFewEpochs = 4;        // fewer leave nothing to save
 constexpr double kStoppedShare = 5;  // configurations that asha tries in the epochs of one that is trained to its end
-
-// Size of a finite space without regard to conditions and constraints; nullopt: unlimited, or more than 2^53.
-std::optional<std::int64_t> size_of(const trials::Space& space) {
-  double size = 1;
-  for (const trials::Parameter& parameter : space) {
-    const std::optional<Choices> choices = Choices::of(parameter.distribution);
-    if (!choices) return std::nullopt;
-    size *= static_cast<double>(choices->count());
-  }
-  return size < 0x1p53 ? std::optional(static_cast<std::int64_t>(size)) : std::nullopt;
-}
 
 // Whether trials shall be stopped: a budget of epochs or time pays for other trials with what is saved; run_cap does
 // not.
@@ -52,7 +41,7 @@ struct Rule {
 };
 
 std::string all_fit(const StudyOutline& study) {
-  const std::optional<std::int64_t> size = size_of(study.space);
+  const std::optional<std::int64_t> size = grid_size(study.space, study.constraints);
   if (!size || !study.configurations || *size > *study.configurations) return "";
   return fmt::format("the space has {} configuration{}, and run_cap has room for all of them", *size,
                      *size == 1 ? "" : "s");

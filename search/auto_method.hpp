@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "search/constraints.hpp"
 #include "search/stopping.hpp"
 #include "trials/space.hpp"
 
@@ -13,6 +15,7 @@ namespace hfta::search {
 /// The facts about a study that are known before it begins.
 struct StudyOutline {
   const trials::Space& space;
+  const std::vector<Constraint>& constraints;
   int epochs = 1;                                 ///< Epochs of a trial that is not stopped.
   std::optional<int> configurations = {};         ///< The most that are drawn: run_cap.
   std::optional<std::int64_t> trial_epochs = {};  ///< The most that are trained: budget.epochs.
@@ -29,7 +32,8 @@ struct MethodChoice {
 };
 
 /// The first row that holds of a table of rules, which follow from the measurements in docs/search.md ("auto"). A
-/// function of the outline alone. The space must be valid.
+/// function of the outline alone. The space must be valid. Throws Error{kConfig} for constraints that no configuration
+/// of a finite space meets.
 [[nodiscard]] MethodChoice choose_method(const StudyOutline& study);
 
 }  // namespace hfta::search

@@ -42,8 +42,10 @@ void set(std::optional<Number>& to, std::optional<std::int64_t> found) {
 AutoChoice choose(const Node& root, const std::string& file) {
   json unused = json::object();
   Reader reader(file, root, "", "", unused);
-  const trials::Space space = read_space(reader, file, unused);
-  search::StudyOutline study{space};
+  StudyConfig config;
+  config.space = read_space(reader, file, unused);
+  read_dependences(reader, file, unused, config);
+  search::StudyOutline study{config.space, config.constraints};
   study.epochs = epochs_of(root, file);
   Reader budget = reader.section("budget");
   set(study.configurations, budget.optional_integer("trials"));

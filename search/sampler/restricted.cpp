@@ -224,4 +224,17 @@ std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed
   return std::make_unique<Retried>(std::move(space), seed, std::move(constraints), of_groups, compares);
 }
 
+std::optional<std::int64_t> grid_size(const trials::Space& space, const std::vector<Constraint>& constraints) {
+  double product = 1;
+  for (const trials::Parameter& parameter : space) {
+    const std::optional<Choices> choices = Choices::of(parameter.distribution);
+    if (!choices || choices->possible_count() < choices->count()) return std::nullopt;
+    product *= static_cast<double>(choices->count());
+  }
+  if (product >= 0x1p53) return std::nullopt;
+  if (constraints.empty() && !trials::is_conditional(space)) return static_cast<std::int64_t>(product);
+  if (product > kMostCounted) return std::nullopt;
+  return static_cast<std::int64_t>(all_keys(space, constraints).size());
+}
+
 }  // namespace hfta::search

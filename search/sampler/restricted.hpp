@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "search/constraints.hpp"
@@ -34,5 +35,11 @@ using SamplerFactory =
 [[nodiscard]] std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed,
                                                        std::vector<Constraint> constraints, SamplerFactory make,
                                                        Conditions conditions = Conditions::kByGroups);
+
+/// Number of configurations of a finite space, where a grid would try these and no others. nullopt: the space is not
+/// finite, has more than 2^53 combinations, has conditions or constraints and more than 2^16 combinations, or has
+/// values of probability 0, which a grid tries. Throws Error{kConfig} for constraints that none of them meets.
+[[nodiscard]] std::optional<std::int64_t> grid_size(const trials::Space& space,
+                                                    const std::vector<Constraint>& constraints);
 
 }  // namespace hfta::search

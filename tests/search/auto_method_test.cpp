@@ -32,7 +32,8 @@ const trials::Space kLists = {list("a", 3), list("b", 4)};
 
 StudyOutline outline(const trials::Space& space, std::optional<int> configurations,
                      std::optional<std::int64_t> trial_epochs = {}, std::optional<int> width = {}) {
-  StudyOutline study{space};
+  static const std::vector<Constraint> none;
+  StudyOutline study{space, none};
   study.epochs = 27;
   study.configurations = configurations;
   study.trial_epochs = trial_epochs;
@@ -92,4 +93,22 @@ TEST_CASE("auto counts spaces without overflow, and takes a space of one point")
   CHECK(choose_method(outline(point, 1)).method == "grid");
   CHECK(choose_method(outline(point, 1)).reason.starts_with("the space has 1 configuration,"));
   CHECK(choose_method(outline({}, 5)).method == "grid");
+}
+
+TEST_CASE("auto counts the configurations that conditions and constraints leave, and takes no value of probability 0") {
+  trials::Space depends = {list("a", 3), list("b", 4), list("c", 2)};
+  depends[1].when = {{"a", {std::int64_t{0}}}};
+  depends[2].when = {{"b", {std::int64_t{0}, std::int64_t{1}}}};
+  // b applies beside a = 0, c beside two of its values: 2 * 2 + 2 + 2.
+  CHECK(choose_method(outline(depends, 8)).reason.starts_with("the space has 8 configurations"));
+  CHECK(choose_method(outline(depends, 7)).method != "grid");
+  const std::vector<Constraint> ordered = {Constraint::parse("a <= b")};
+  StudyOutline pairs{kLists, ordered};
+  pairs.configurations = 9;
+  CHECK(choose_method(pairs).reason.starts_with("the space has 9 configurations"));
+  pairs.configurations = 8;
+  CHECK(choose_method(pairs).method != "grid");
+  trials::Space never = {list("a", 3)};
+  never[0].distribution.probabilities = {0.5, 0.5, 0};
+  CHECK(choose_method(outline(never, 12)).method == "gp");
 }

@@ -130,7 +130,8 @@ TEST_CASE("what a study's own constraints exclude, and another metric, are left 
   for (const auto& [name, code] : {std::pair("value", 0), std::pair("value_1", 2), std::pair("value_of_it", 2)}) {
     INFO(name);
     const std::string named =
-        "DELETE FROM hfta_studies; DELETE FROM hfta_trials; DELETE FROM hfta_epoch_metrics;"  // as Optuna's programs leave a study
+        "DELETE FROM hfta_studies; DELETE FROM hfta_trials; DELETE FROM hfta_epoch_metrics;"  // as Optuna's programs
+                                                                                              // leave a study
         "UPDATE study_system_attributes SET value_json = '[\"" +
         std::string(name) + "\"]' WHERE \"key\" = 'study:metric_names'";
     change(place, named.c_str());
