@@ -78,6 +78,7 @@ struct Driver::Impl {
   void start_ready();
   [[nodiscard]] std::vector<int> lent_to_devices();
   void start(std::size_t device, int lent);
+  void note_starts(const OpenArray& array);
   void tell_of_lending(std::size_t device, int lent);
   // rounds.cpp: what an epoch brought
   void end_round(std::size_t device, double seconds);

@@ -46,7 +46,7 @@ bool Driver::Impl::act_on_idle_devices(const std::function<void(std::size_t devi
 void Driver::Impl::prepare(std::size_t device) {
   Device& d = devices[device];
   d.idle = false;
-  array_scheduler.prepare(device, round, batch);
+  array_scheduler.prepare(device, round);
   d.ready = array_scheduler.arrays()[device] && trim_to_budget(*array_scheduler.arrays()[device], device);
   d.idle = !d.ready;
 }
@@ -91,6 +91,7 @@ void Driver::Impl::start(std::size_t device, int lent) {
   const std::string place = "epoch-" + array->device();
   array->lend(lent);
   if (lent > 0) tell_of_lending(device, lent);
+  note_starts(*array);
   dependencies.workers.start(device, [this, &d, array, pause, place, lent] {
     dependencies.faults.reach(place);
     if (lent > 0) dependencies.faults.reach("epoch-on-lent-threads");
@@ -98,6 +99,17 @@ void Driver::Impl::start(std::size_t device, int lent) {
     d.change_took = array->change_threads() ? dependencies.clock.seconds() - before : 0;
     d.reports = array->run_epoch(pause);
   });
+}
+
+// A trial starts with its first round: one that was seated may have lost its slot again before that.
+void Driver::Impl::note_starts(const OpenArray& array) {
+  for (const int draw : array.draws()) {
+    trials::Trial& trial = table.trial(draw);
+    if (trial.started) continue;
+    trial.started = dependencies.clock.utc();
+    batch.changes.started.emplace_back(trial.number, *trial.started);
+    batch.events.emplace_back(TrialStarted{trial.number, trial.params, array.id(), array.slot_of(draw)});
+  }
 }
 
 void Driver::Impl::tell_of_lending(std::size_t device, int lent) {

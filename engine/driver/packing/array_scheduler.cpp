@@ -59,7 +59,7 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   }
 }
 
-void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& batch) {
+void ArrayScheduler::prepare(std::size_t device, int rounds) {
   choice_.begin(rounds);
   std::unique_ptr<OpenArray>& array = devices_.array(device);
   if (array && options_.refill && array->occupied() > 0) {
@@ -69,25 +69,25 @@ void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& batch) 
   draws_.draw_for(device);
   if (array && choice_.is_for_another(device)) array.reset();
   try {
-    if (array && options_.refill) fill(device, batch);
+    if (array && options_.refill) fill(device);
     if (array && array->occupied() == 0) array.reset();
     // An array is not left for trials that cannot be entered because the store is locked.
     if (array && options_.refill && choice_.worth_leaving(device) &&
         calls_.enter(queue_.front(choice_.choose(device)))) {
       leave(device);
     }
-    if (array && options_.refill) fit(device, batch);
+    if (array && options_.refill) fit(device);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
     run_out_of_memory(device, error.what());
   }
   while (!array) {
     draws_.draw_for(device);
-    if (queue_.ready() == 0 || !try_to_open(device, batch)) return;
+    if (queue_.ready() == 0 || !try_to_open(device)) return;
   }
 }
 
-void ArrayScheduler::fill(std::size_t device, WriteBatch& batch) {
+void ArrayScheduler::fill(std::size_t device) {
   OpenArray& array = *devices_.array(device);
   int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
   if (coming <= 0) return;
@@ -101,13 +101,8 @@ void ArrayScheduler::fill(std::size_t device, WriteBatch& batch) {
     const int slot = array.free_slot();
     const int draw = queue_.front(array.partition());
     if (draw >= table_.entered()) return;
-    trials::Trial& trial = table_.trial(draw);
     seat(array, slot, draw);
     queue_.take(draw);
-    if (trial.started) continue;
-    trial.started = clock_.utc();
-    batch.changes.started.emplace_back(trial.number, *trial.started);
-    batch.events.emplace_back(TrialStarted{trial.number, trial.params, array.id(), slot});
   }
 }
 
@@ -154,7 +149,7 @@ int ArrayScheduler::width_to_open(std::size_t device, const std::string& partiti
 }
 
 // Opens an array, if possible. False: none can be opened now.
-bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& batch) {
+bool ArrayScheduler::try_to_open(std::size_t device) {
   const std::optional<std::string> chosen = partition_to_open(device);
   if (!chosen) return false;
   const std::string& partition = *chosen;
@@ -167,7 +162,7 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& batch) {
     array = std::make_unique<OpenArray>(
         next_array_, partition, width,
         devices_.trainer(device).open(table_.params(first), width, expected_epochs(partition), calls_.pause));
-    fill(device, batch);
+    fill(device);
     if (array->occupied() == 0) {
       array.reset();
       return false;
@@ -182,7 +177,7 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& batch) {
   return true;
 }
 
-void ArrayScheduler::fit(std::size_t device, WriteBatch& batch) {
+void ArrayScheduler::fit(std::size_t device) {
   OpenArray& array = *devices_.array(device);
   const int draw = array.some_draw();
   const std::optional<int> share = sharing_.share_of(device, array.partition(), draw);
@@ -194,7 +189,7 @@ void ArrayScheduler::fit(std::size_t device, WriteBatch& batch) {
   const int coming = std::min(*width - array.occupied(), queue_.ready(array.partition()));
   if (coming > 0 && !calls_.enter(queue_.last_of(array.partition(), coming))) return;  // it would stay empty
   array.resize(*width, table_);
-  fill(device, batch);
+  fill(device);
 }
 
 void ArrayScheduler::share(std::size_t device) {

@@ -67,10 +67,9 @@ class ArrayScheduler {
   /// sooner with the trials divided otherwise: those that it has too many, which prepare() of the other devices takes.
   /// Does nothing while trials wait for slots, or while more are to be drawn.
   void share(std::size_t device);
-  /// Prepares a round of the device: fills empty slots; opens, widens, narrows or leaves its array. The records
-  /// of this for the store are added to `batch`. `rounds`: the study's rounds that are over. Throws Error{kDevice} if
-  /// the device fails; see lose().
-  void prepare(std::size_t device, int rounds, WriteBatch& batch);
+  /// Prepares a round of the device: fills empty slots; opens, widens, narrows or leaves its array. `rounds`: the
+  /// study's rounds that are over. Throws Error{kDevice} if the device fails; see lose().
+  void prepare(std::size_t device, int rounds);
   /// The device's array and its slots' states are lost: its trials go back to their last checkpoints.
   void lose(std::size_t device);
   /// Does what lose() does, and uses the device no more.
@@ -82,12 +81,12 @@ class ArrayScheduler {
   [[nodiscard]] const DeviceArrays::Arrays& arrays() const { return devices_.all(); }
 
  private:
-  void fill(std::size_t device, WriteBatch& batch);
+  void fill(std::size_t device);
   void seat(OpenArray& array, int slot, int draw);
   [[nodiscard]] std::optional<std::string> partition_to_open(std::size_t device);
   [[nodiscard]] int width_to_open(std::size_t device, const std::string& partition, int most);
-  [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& batch);
-  void fit(std::size_t device, WriteBatch& batch);
+  [[nodiscard]] bool try_to_open(std::size_t device);
+  void fit(std::size_t device);
   void leave(std::size_t device);
   void give_up(std::size_t device, int count);
   void put_back(OpenArray& array, int draw);

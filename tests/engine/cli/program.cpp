@@ -164,10 +164,10 @@ std::vector<std::string> Workplace::names() const {
   return names;
 }
 
-Finished Workplace::run_bare(const std::vector<std::string>& words) const {
-  Program::Options without = options();
-  without.program = HFTA_TUNE_BARE;
-  return Program(without, words).wait();
+Finished Workplace::run_with(const std::filesystem::path& program, const std::vector<std::string>& words) const {
+  Program::Options other = options();
+  other.program = program;
+  return Program(other, words).wait();
 }
 
 Program::Options Workplace::options(std::vector<std::pair<std::string, std::string>> environment) const {

@@ -70,8 +70,8 @@ class Workplace {
   /// Runs the program that has the fake module beside it, to its end.
   [[nodiscard]] Finished run(const std::vector<std::string>& words,
                              std::vector<std::pair<std::string, std::string>> environment = {}) const;
-  /// Runs the program that has no module beside it, to its end.
-  [[nodiscard]] Finished run_bare(const std::vector<std::string>& words) const;
+  /// Runs another copy of the program, to its end.
+  [[nodiscard]] Finished run_with(const std::filesystem::path& program, const std::vector<std::string>& words) const;
   [[nodiscard]] Program::Options options(std::vector<std::pair<std::string, std::string>> environment = {}) const;
 
  private:

@@ -18,12 +18,12 @@ std::string simulated_part(const std::string& out) { return out.substr(0, out.fi
 TEST_CASE("a simulation needs no torch, leaves nothing, and is the same every time") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  const Finished first = place.run_bare({"simulate", "digits.yaml"});
+  const Finished first = place.run_with(HFTA_TUNE_BARE, {"simulate", "digits.yaml"});
   INFO(first.err);
   REQUIRE(first.code == 0);
   CHECK_THAT(first.out, Catch::Contains("simulated: ") && Catch::Contains(" on 1 device; computed in"));
   CHECK_THAT(first.out, Catch::Contains("busy until the last trial began"));
-  CHECK(simulated_part(place.run_bare({"simulate", "digits.yaml"}).out) == simulated_part(first.out));
+  CHECK(simulated_part(place.run_with(HFTA_TUNE_BARE, {"simulate", "digits.yaml"}).out) == simulated_part(first.out));
   CHECK(place.names() == std::vector<std::string>{"digits.yaml"});
 }
 
@@ -36,13 +36,13 @@ TEST_CASE("a simulation keeps its store where it is asked to, and takes recorded
   place.write("curves.csv", curves);
   const std::vector<std::string> words = {"simulate", "digits.yaml", "--curves",  "curves.csv",
                                           "--keep",   "kept.db",     "--devices", "3"};
-  const Finished finished = place.run_bare(words);
+  const Finished finished = place.run_with(HFTA_TUNE_BARE, words);
   INFO(finished.err);
   REQUIRE(finished.code == 0);
-  const Finished report = place.run_bare({"report", "--storage", "kept.db", "--format", "json"});
+  const Finished report = place.run_with(HFTA_TUNE_BARE, {"report", "--storage", "kept.db", "--format", "json"});
   REQUIRE(report.code == 0);
   CHECK(nlohmann::json::parse(report.out)["best"]["value"] == 0.75);
-  const Finished again = place.run_bare(words);
+  const Finished again = place.run_with(HFTA_TUNE_BARE, words);
   CHECK(again.code == 2);
   CHECK_THAT(again.err, Catch::Contains("kept.db, wanted a new one"));
 }
@@ -51,8 +51,8 @@ TEST_CASE("simulated CPUs lend their threads unless the config says no") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
   const auto simulated = [&](const std::string& devices, const std::string& lend) {
-    const Finished finished =
-        place.run_bare({"simulate", "digits.yaml", "--devices", devices, "--set", "array.lend=" + lend});
+    const Finished finished = place.run_with(
+        HFTA_TUNE_BARE, {"simulate", "digits.yaml", "--devices", devices, "--set", "array.lend=" + lend});
     INFO(finished.err);
     REQUIRE(finished.code == 0);
     return simulated_part(finished.out);
@@ -78,7 +78,7 @@ TEST_CASE("what a simulation cannot use is one line, exit 2") {
     place.write("digits.yaml", kHyperband);
     std::vector<std::string> words = {"simulate", "digits.yaml"};
     words.insert(words.end(), c.words.begin(), c.words.end());
-    const Finished finished = place.run_bare(words);
+    const Finished finished = place.run_with(HFTA_TUNE_BARE, words);
     INFO(finished.err);
     const bool fails = *c.says != '\0';
     CHECK(finished.code == (fails ? 2 : 0));
@@ -89,7 +89,7 @@ TEST_CASE("what a simulation cannot use is one line, exit 2") {
 TEST_CASE("a simulated budget ends with a report that says so, exit 0") {
   const Workplace place;
   place.write("digits.yaml", with(kHyperband, "run_cap: 17", "budget: {epochs: 2}"));
-  const Finished finished = place.run_bare({"simulate", "digits.yaml"});
+  const Finished finished = place.run_with(HFTA_TUNE_BARE, {"simulate", "digits.yaml"});
   INFO(finished.err);
   CHECK(finished.code == 0);
   CHECK_THAT(finished.out,

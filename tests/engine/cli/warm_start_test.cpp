@@ -39,7 +39,7 @@ struct Warm {
 
 Warm warm(const Workplace& place, const std::string& config) {
   place.write("next.yaml", config);
-  const Finished finished = place.run_bare({"simulate", "next.yaml", "--keep", "next.db"});
+  const Finished finished = place.run_with(HFTA_TUNE_BARE, {"simulate", "next.yaml", "--keep", "next.db"});
   INFO(finished.err);
   REQUIRE(finished.code == 0);
   Warm found{0, 0, finished.err};
@@ -66,32 +66,32 @@ const std::string kFrom = "seed: 2\nwarm_start: {study: digits, storage: kept.db
 TEST_CASE("a simulated study begins with the trials of an earlier one that are of its space") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  REQUIRE(place.run_bare({"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
+  REQUIRE(place.run_with(HFTA_TUNE_BARE, {"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
   const std::string next = with(with(kHyperband, "study: digits", "study: next"), "method: hyperband", "method: tpe");
   const std::string from = "seed: 2\nwarm_start: {study: digits, storage: kept.db}";
   place.write("next.yaml", with(next, "seed: 1", from));
-  const Finished begun = place.run_bare({"simulate", "next.yaml"});
+  const Finished begun = place.run_with(HFTA_TUNE_BARE, {"simulate", "next.yaml"});
   INFO(begun.err);
   REQUIRE(begun.code == 0);
   CHECK_THAT(begun.err, Catch::Contains("warm start: 17 of 17 ended trials of study 'digits' are of this space"));
   const auto table = [](const std::string& out) { return out.substr(0, out.find("; computed in")); };
   place.write("cold.yaml", with(next, "seed: 1", "seed: 2"));
-  CHECK(table(place.run_bare({"simulate", "cold.yaml"}).out) != table(begun.out));
+  CHECK(table(place.run_with(HFTA_TUNE_BARE, {"simulate", "cold.yaml"}).out) != table(begun.out));
   place.write("narrow.yaml", with(with(next, "seed: 1", from), "values: [64, 128]", "values: [64]"));
-  CHECK_THAT(place.run_bare({"simulate", "narrow.yaml"}).err,
+  CHECK_THAT(place.run_with(HFTA_TUNE_BARE, {"simulate", "narrow.yaml"}).err,
              Catch::Contains(" of 17 ended trials of study 'digits' are of this space; ") &&
                  Catch::Contains(" a value of hidden that this"));
   const std::string decays = with(next, R"(lr: "${lr}")", R"(lr: "${lr}", weight_decay: "${more}")");
   place.write("wide.yaml",
               with(with(decays, "seed: 1", from), "parameters:", "parameters:\n  more: {min: 0.0, max: 1.0}"));
-  CHECK_THAT(place.run_bare({"simulate", "wide.yaml"}).err,
+  CHECK_THAT(place.run_with(HFTA_TUNE_BARE, {"simulate", "wide.yaml"}).err,
              Catch::Contains(
                  "warning: warm start: 0 of 17 ended trials of study 'digits' are of this space; 17 have no more"));
   change(place, kForgetEpochs);
   for (const char* method : {"bohb", "dehb", "freeze_thaw"}) {
     INFO(method);
     place.write("curves.yaml", with(with(next, "seed: 1", from), "method: tpe", std::string("method: ") + method));
-    CHECK_THAT(place.run_bare({"simulate", "curves.yaml"}).err,
+    CHECK_THAT(place.run_with(HFTA_TUNE_BARE, {"simulate", "curves.yaml"}).err,
                Catch::Contains("14 of these have no values by epoch; " + std::string(method) + " learns nothing"));
   }
   struct Case {
@@ -102,7 +102,7 @@ TEST_CASE("a simulated study begins with the trials of an earlier one that are o
                         {"goal: maximize", "goal: minimize", "found a study of another metric or goal"}};
   for (const Case& c : cases) {
     place.write("wrong.yaml", with(with(next, "seed: 1", from), c.from, c.to));
-    const Finished wrong = place.run_bare({"simulate", "wrong.yaml"});
+    const Finished wrong = place.run_with(HFTA_TUNE_BARE, {"simulate", "wrong.yaml"});
     CHECK(wrong.code == 2);
     CHECK_THAT(wrong.err, Catch::Contains(c.says));
   }
@@ -111,7 +111,7 @@ TEST_CASE("a simulated study begins with the trials of an earlier one that are o
 TEST_CASE("trials that do not meet Optuna's constraints say where to keep away") {
   const Workplace place;
   place.write("digits.yaml", kRandom);
-  REQUIRE(place.run_bare({"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
+  REQUIRE(place.run_with(HFTA_TUNE_BARE, {"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
   const Warm before = warm(place, with(kNext, "seed: 1", kFrom));
   change(place, kHighRatesAreInfeasible);
   const Warm after = warm(place, with(kNext, "seed: 1", kFrom));
@@ -123,7 +123,7 @@ TEST_CASE("trials that do not meet Optuna's constraints say where to keep away")
 TEST_CASE("what a study's own constraints exclude, and another metric, are left out of what it begins with") {
   const Workplace place;
   place.write("digits.yaml", kRandom);
-  REQUIRE(place.run_bare({"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
+  REQUIRE(place.run_with(HFTA_TUNE_BARE, {"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
   const std::string next = with(kNext, "seed: 1", kFrom);
   CHECK_THAT(warm(place, next + "constraints: [\"lr * 100 < 1\"]\n").said,
              Catch::Contains("have values that the constraint 'lr * 100 < 1' excludes"));
@@ -136,7 +136,7 @@ TEST_CASE("what a study's own constraints exclude, and another metric, are left 
         std::string(name) + "\"]' WHERE \"key\" = 'study:metric_names'";
     change(place, named.c_str());
     place.write("next.yaml", next);
-    const Finished finished = place.run_bare({"simulate", "next.yaml"});
+    const Finished finished = place.run_with(HFTA_TUNE_BARE, {"simulate", "next.yaml"});
     INFO(finished.err);
     CHECK(finished.code == code);
   }
@@ -145,7 +145,7 @@ TEST_CASE("what a study's own constraints exclude, and another metric, are left 
 TEST_CASE("of a study with repetitions a learner sees the configurations") {
   const Workplace place;
   place.write("digits.yaml", kRandom + "repeat: 4\n");
-  REQUIRE(place.run_bare({"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
+  REQUIRE(place.run_with(HFTA_TUNE_BARE, {"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
   CHECK_THAT(warm(place, with(kNext, "seed: 1", kFrom)).said,
              Catch::Contains("warm start: 40 of 40 ended configurations of study 'digits' are of this space"));
 }

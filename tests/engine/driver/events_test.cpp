@@ -19,7 +19,6 @@ struct Heard {
   std::map<int, trials::Params> started;
   std::map<int, std::map<int, double>> epochs;
   std::map<int, trials::State> ended;
-  std::map<int, int> sits;  // trial -> slot
 };
 
 Heard hear(const std::vector<Event>& events) {
@@ -40,6 +39,18 @@ Heard hear(const std::vector<Event>& events) {
     }
   }
   return heard;
+}
+
+// Each trial starts where it trains its first epoch, unless the run was stopped in between.
+void check_places(const std::vector<Event>& events) {
+  std::map<int, std::pair<int, int>> places;  // by trial: array and slot
+  for (const Event& event : events) {
+    if (const auto* start = std::get_if<TrialStarted>(&event)) places[start->trial] = {start->array, start->slot};
+    const auto* epoch = std::get_if<EpochEnded>(&event);
+    if (epoch == nullptr || epoch->epoch != 1) continue;
+    CAPTURE(epoch->trial);
+    CHECK(places.at(epoch->trial) == std::pair(epoch->array, epoch->slot));
+  }
 }
 
 void check_same(const Heard& heard, const std::vector<trials::Trial>& stored) {
@@ -65,11 +76,24 @@ TEST_CASE("events tell the whole study, once each") {
       study.config.width = 8;
       if (rounds == 0) {
         (void)study.run();
+        check_places(study.recorder.events);
       } else {
         (void)study.run_in_pieces(rounds, 1, true);
       }
       check_same(hear(study.recorder.events), study.trials());
     }
+  }
+}
+
+TEST_CASE("a trial that loses its slot before its first round has not started") {
+  for (const int width : {3, 5, 7}) {
+    StudyFixture study(digits_config());
+    study.config.method = "pbt";
+    study.config.method_options.pbt = {.population = 8, .interval = 2, .max_epochs = 9};
+    study.config.run_cap = 16;
+    study.config.width = width;
+    (void)study.run();
+    check_places(study.recorder.events);
   }
 }
 
