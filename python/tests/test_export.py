@@ -201,6 +201,34 @@ class Digests(unittest.TestCase):
                 self.assertNotEqual(*digests)
 
 
+class Quiet(nn.Module):
+    """Does `what` under torch.no_grad(); nobody reads what comes of it, but a buffer may be written."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.hidden, self.what = nn.Linear(6, 3), what
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        y = self.hidden(x)
+        with torch.no_grad():
+            self.what(self, y)
+        return y
+
+
+class QuietBlocks(Case):
+    def test_blocks_under_no_grad_that_nobody_reads(self):
+        cases = {"nothing": lambda m, y: None, "unread": lambda m, y: y.softmax(1).amax(1).mean(),
+                 "a weight": lambda m, y: m.hidden.weight, "written": lambda m, y: m.seen.add_(y.mean())}
+        for name, what in cases.items():
+            with self.subTest(name):
+                file = self.folder / f"{name}.pt2"
+                ht.export(Quiet(what), torch.randn(4, 6), file)
+                graph = torch.export.load(file).module()
+                graph(torch.ones(4, 6))
+                self.assertEqual(bool(graph.seen), name == "written")
+
+
 class Differences(Case):
     def test_an_export_that_computes_something_else_is_refused(self):
         class Counts(nn.Module):

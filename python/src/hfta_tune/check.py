@@ -96,7 +96,13 @@ def _read(file: pathlib.Path) -> torch.nn.Module:
     """The file's graph, anew each time: a training graph changes its buffers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about how it reads its archives
-        return torch.export.load(file).module()
+        try:
+            return torch.export.load(file).module()
+        except Exception as error:  # of many types
+            words = str(error).strip().splitlines()
+            raise ExportError(f"torch.export cannot read what it has written: {words[0] if words else type(error).__name__}; "
+                              "wanted a forward without torch.no_grad() or enable_grad() around nothing but weights, around "
+                              "each other, or around what changes the module itself") from error
 
 
 def _compare_gradients(read: torch.nn.Module, module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any) -> None:

@@ -140,12 +140,42 @@ def write(programs: Programs, path: pathlib.Path,
 
 
 def _save(program: ExportedProgram, path: pathlib.Path) -> None:
+    _mend_blocks(program.graph_module)
     try:
         torch.export.save(program, path)
     except OSError:
         raise
     except Exception as error:
         raise ExportError(f"torch.export cannot write what it exported: {_first_lines(error)}") from error
+
+
+def _mend_blocks(module: torch.fx.GraphModule) -> None:
+    """Blocks under no_grad() that give nothing back: torch writes them, and cannot read the file.
+
+    One that writes into tensors gives back what it wrote last; any other is removed."""
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or node.target is not torch.ops.higher_order.wrap_with_set_grad_enabled:
+            continue
+        holder = node.args[1]
+        block = getattr(module, holder.target)
+        _mend_blocks(block)
+        *_, output = block.graph.nodes
+        if output.args[0]:
+            continue
+        written = [inner for inner in block.graph.nodes if inner.op == "call_function" and _writes(inner.target)]
+        if written:
+            output.args = ((written[-1],),)
+            block.recompile()
+            node.meta["val"] = (written[-1].meta.get("val"),)
+        else:
+            module.graph.erase_node(node)
+            if not holder.users:
+                module.graph.erase_node(holder)
+    module.recompile()
+
+
+def _writes(target: Any) -> bool:
+    return bool(getattr(getattr(target, "_schema", None), "is_mutable", True))
 
 
 def digest(programs: Programs, with_weights: bool = True) -> str:
