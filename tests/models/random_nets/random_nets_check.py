@@ -1,4 +1,4 @@
-"""Trains random nets (random_nets.py) in every way that a graph can be run, and follows them in PyTorch.
+"""Trains random nets (nets.py) in every way that a graph can be run, and follows them in PyTorch.
 
     random_nets_check.py MODEL_CURVE [--seeds FIRST LAST] [--minutes M] [--forms FORM ...] [--text]
 
@@ -28,13 +28,15 @@ from concurrent.futures.process import BrokenProcessPool
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.fx.experimental.symbolic_shapes import is_concrete_int
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[up]) for up in (1, 2)]
 from exporting import FORMS, exported
 from noise_floor import NoiseFloor, Nudge, nudge_module
-from random_nets import CLASSES, RandomNet
+from nets import CLASSES, RandomNet
 
-FIXED, FREE = [6, 6, 6], [6, 5, 3]  # samples of each step: with a fixed batch size, with a free one
+# Samples of each step: with a fixed batch size, with a free one, with one that may be 1.
+FIXED, FREE, ONE = [6, 6, 6], [6, 5, 3], [6, 1, 3]
 SLOTS = [
     {"lr": 0.05, "weight_decay": 0.05, "momentum": 0.0, "seed": 0},
     {"lr": 0.1, "weight_decay": 0.02, "momentum": 0.9, "seed": 1},
@@ -61,11 +63,20 @@ def ways(seed: int) -> dict[str, dict]:
     }
 
 
+def has_fixed_batch(program: torch.export.ExportedProgram) -> bool:
+    """Whether an input's first size is a number: by Dim.AUTO a net may fix it."""
+    names = program.graph_signature.user_inputs
+    return any(is_concrete_int(node.meta["val"].shape[0])
+               for node in program.graph.nodes if node.op == "placeholder" and node.name in names)
+
+
 class Followed:
     """A net, its data, and what PyTorch makes of them."""
 
     def __init__(self, seed: int, form: str, skipped: frozenset[int]):
         self.form, self.batches = form, FIXED if form == "static" else FREE
+        if form in ("unbounded", "auto") and seed % 2:
+            self.batches = ONE
         torch.manual_seed(seed)
         self.net = RandomNet(seed, skipped).train()
         self.frozen = [name for name, p in self.net.named_parameters() if not p.requires_grad]
@@ -73,7 +84,7 @@ class Followed:
         self.target = torch.randint(0, CLASSES, (sum(self.batches),))
         try:
             self.floors = [NoiseFloor(functools.partial(self._follow, slot), torch.float64) for slot in SLOTS]
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError) as error:
             raise PassedOver(f"PyTorch: {str(error).splitlines()[0][:120]}")
         for floor in self.floors:
             for name, wanted in floor.wanted.items():
@@ -93,12 +104,12 @@ class Followed:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append(loss.item())
+            losses.append(1 + loss.item())  # as beside_one()
         state = {name: beside_one(tensor) for name, tensor in model.state_dict().items()}
         model.eval()
         with torch.no_grad():
             answer = model(*self._first_batch(data)).flatten()
-        return {"losses": losses, "answer": answer, **state}
+        return {"losses": losses, **({"answer": answer} if self.net.evaluated else {}), **state}
 
     def _first_batch(self, data: list) -> tuple:
         return tuple(x[: self.batches[0]] for x in data)
@@ -111,6 +122,8 @@ class Followed:
                 torch.export.save(program, folder / "model.pt2")
             except Exception as error:  # of many types
                 raise PassedOver(f"torch.export: {str(error).splitlines()[0][:120]}")
+        if self.form != "static" and has_fixed_batch(program):
+            raise PassedOver("torch.export: it fixed the batch size")
         inputs = {f"x{i}": x.contiguous() for i, x in enumerate(self.data)}
         save_file({"y": self.target, **inputs}, folder / "data.safetensors")
 
@@ -128,7 +141,7 @@ def run(model_curve: str, folder: pathlib.Path, specs: list[dict]) -> list[dict]
 
 def found_by(result: dict, slot: int, state: str) -> dict:
     found = {name: beside_one(tensor) for name, tensor in load_file(state).items()}
-    found["losses"] = [step[slot] for step in result["losses"]]
+    found["losses"] = [1 + step[slot] for step in result["losses"]]
     if result["predictions"][slot]:  # the last of several stages has them
         found["answer"] = torch.tensor(result["predictions"][slot], dtype=torch.float64)
     return found

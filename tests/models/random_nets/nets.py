@@ -2,7 +2,7 @@
 
 A step reads earlier values and makes one. Errors show where steps meet: writes in place beside views and copies, values
 used twice or not at all, layers shared, parameters of every rank, gradients cut by detach() and no_grad(), buffers that
-training writes, frozen weights. random_ops.py has the functions and layers.
+training writes, frozen weights. ops.py has the functions and layers.
 """
 
 import math
@@ -14,7 +14,13 @@ from typing import Callable
 import torch
 from torch import nn
 
-from random_ops import BETWEEN, BINARY, FEATURES, IN_PLACE, LAYERS, PLACES, SHAPES, UNARY, WORDS
+from buffers import LARGE, PARTLY, QUEUES, SLOTS
+from layers import BETWEEN, LAYERS
+from masks import IDS, LENGTHS, MASKS, TURNED, USED, extra_input
+from ops import BINARY, FEATURES, SHAPES, UNARY, WORDS
+from shapes import SHAPED
+from weights import CONVOLUTIONS, MADE, USES
+from writes import IN_PLACE, PLACES
 
 CLASSES = 4
 # Of a parameter beside values of a kind.
@@ -23,6 +29,7 @@ PARAMETER_SHAPES = {
     "images": [(), (3, 1, 1), (3, 4, 4), (1, 3, 1, 1), (4,)],
     "sequences": [(), (FEATURES,), (3, FEATURES), (3, 1), (1, 1, FEATURES)],
 }
+KEEP = {"ids": IDS, "mask": MASKS, "lengths": LENGTHS}  # integers and masks
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,12 @@ class Step:
 
 
 class RandomNet(nn.Module):
-    """`skipped` steps give on what they read: of a net that fails, those that do not matter."""
+    """`skipped` steps give on what they read: of a net that fails, those that do not matter.
+
+    `evaluated`: whether evaluation may be compared. Where a buffer is written in part, evaluation reads what training
+    left there, and hfta-tune says so."""
+
+    evaluated = True
 
     def __init__(self, seed: int, skipped: frozenset[int] = frozenset()):
         super().__init__()
@@ -43,21 +55,37 @@ class RandomNet(nn.Module):
         self.random = r = random.Random(seed)
         self.layers, self.weights = nn.ModuleList(), nn.ParameterList()
         self.steps: list[Step] = []
-        self.kinds = ["vectors"] * r.choice([1, 1, 2])  # of all values; the first are the inputs
-        self.vectors_read, self.words_read = len(self.kinds), r.random() < 0.25
+        self.kinds = self.inputs_drawn()  # of all values; the first are the inputs
+        self.given, self.words_read = len(self.kinds), r.random() < 0.25
         if self.words_read:
             self.kinds.append("vectors")
             self.words = nn.Embedding(WORDS, FEATURES)
+        self.extra = self.integers_drawn()
+        self.kinds += self.extra
         self.dead: set[int] = set()
-        rules = {
-            self.unary: 2, self.with_parameter: 2, self.of_two: 1, self.in_place: 1, self.statistic: 1, self.cut: 0.4,
-            self.layer: 3, self.between: 1.2, self.shared: 0.5, self.product: 0.8, self.unused: 0.3,
-        }
+        rules = self.rules()
         for _ in range(r.choice([r.randint(4, 10), r.randint(8, 24)])):
             r.choices(list(rules), list(rules.values()))[0]()
         self.read = self.ends()
         self.head = nn.Linear(sum(math.prod(SHAPES[self.kinds[i]]) for i in self.read), CLASSES)
         self.freeze()
+
+    def rules(self) -> dict[Callable, float]:
+        """How often each is followed."""
+        masks = {self.kept_integers: 0.7, self.turned_integers: 1, self.masked: 2.5} if self.extra else {}
+        return masks | {
+            self.unary: 1.5, self.shaped: 2.5, self.with_parameter: 1.5, self.of_two: 1, self.in_place: 1.2,
+                self.cut: 0.4,
+            self.statistic: 0.6, self.large_buffer: 0.4, self.queue: 0.4, self.layer: 3, self.between: 1.2,
+            self.shared: 0.5, self.made_weight: 1.8, self.unused: 0.3,
+        }
+
+    def inputs_drawn(self) -> list[str]:
+        r = self.random
+        return [r.choice(["vectors", "vectors", "images", "sequences"]) for _ in range(r.choice([1, 1, 2]))]
+
+    def integers_drawn(self) -> list[str]:
+        return self.random.choices(list(KEEP), k=self.random.choice([0, 0, 1, 1, 2]))
 
     # What steps are made of.
 
@@ -69,7 +97,8 @@ class RandomNet(nn.Module):
 
     def value(self, kind: str | None = None) -> int:
         """One of `kind`, the latest more often than others."""
-        live = [i for i, of in enumerate(self.kinds) if i not in self.dead and kind in (None, of)]
+        live = [i for i,
+                of in enumerate(self.kinds) if i not in self.dead and (of == kind or not kind and of in SHAPES)]
         return live[-1] if self.random.random() < 0.5 else self.random.choice(live)
 
     def parameter(self, kind: str) -> int:
@@ -110,7 +139,7 @@ class RandomNet(nn.Module):
     def in_place(self):
         x, name, place = self.value(), self.random.choice(list(IN_PLACE)), self.random.choice(list(PLACES))
         p = self.weight(())
-        if x < self.vectors_read:
+        if x < self.given:
             place = "a copy"
         return self.add(f"{name} of {place} by weight {p}", self.kinds[x],
                         lambda net, t: PLACES[place](t, lambda u: IN_PLACE[name](u, net.weights[p])), x)
@@ -157,21 +186,62 @@ class RandomNet(nn.Module):
         m = self.module(BETWEEN[source, target][number](self.random))
         return self.add(f"{source} to {target}, {number} (layer {m})", target, lambda net, t: net.layers[m](t), x)
 
-    def product(self):
-        x = self.value(self.random.choice([kind for kind in ("vectors", "sequences") if kind in self.kinds]))
-        how, w = self.random.choice(["@", "@ turned", "einsum", "row", "distance"]), self.weight((FEATURES, FEATURES))
+    def shaped(self):
+        x, name = self.value(), self.random.choice(list(SHAPED))
+        return self.add(name, self.kinds[x], lambda net, t: SHAPED[name](t), x)
+
+    def made_weight(self):
+        """Parameters, a matrix that is made of them, and what it does."""
+        x, made = self.value(), self.random.choice(list(MADE))
+        uses = CONVOLUTIONS if self.kinds[x] == "images" else USES
+        use, (shapes, make) = self.random.choice(list(uses)), MADE[made]
+        weights = [self.weight(shape) for shape in shapes]
 
         def run(net, t):
-            weight = net.weights[w]
-            if how == "row":
-                return t + weight[t.argmax(-1)]
-            if how == "distance":
-                return torch.cdist(t, weight)
-            if how == "einsum":
-                return torch.einsum("...f,gf->...g", t, weight)
-            return t @ (weight.t() if how == "@ turned" else weight)
+            return uses[use](t, make(*[net.weights[w] for w in weights]))
 
-        return self.add(f"{how} weight {w}", self.kinds[x], run, x)
+        return self.add(f"{use} of {made} weights {weights}", self.kinds[x], run, x)
+
+    def large_buffer(self):
+        x, how, name = self.value(), self.random.choice(list(LARGE)), f"buffer{len(self.kinds)}"
+        self.evaluated &= how not in PARTLY
+        self.register_buffer(name, torch.zeros(SHAPES[self.kinds[x]]) + 0.1)
+        return self.add(f"{how} {name}", self.kinds[x], lambda net, t: LARGE[how](t, getattr(net, name)), x)
+
+    def queue(self):
+        x, how, name = self.value(), self.random.choice(list(QUEUES)), f"buffer{len(self.kinds)}"
+        self.evaluated &= how not in PARTLY
+        self.register_buffer(name, torch.zeros(SLOTS, math.prod(SHAPES[self.kinds[x]])))
+        self.register_buffer(name + "count", torch.zeros((), dtype=torch.long))
+
+        def run(net, t):
+            return QUEUES[how](t, getattr(net, name), getattr(net, name + "count"))
+
+        return self.add(f"{how} {name}", self.kinds[x], run, x)
+
+    # Of integers and masks.
+
+    def integers(self) -> int:
+        return self.random.choice([i for i, kind in enumerate(self.kinds) if kind in KEEP])
+
+    def kept_integers(self):
+        x = self.integers()
+        kind = self.kinds[x]
+        name = self.random.choice(list(KEEP[kind]))
+        return self.add(f"{kind} {name}", kind, lambda net, t: KEEP[kind][name](t), x)
+
+    def turned_integers(self):
+        x = self.integers()
+        source, target = self.random.choice([pair for pair in TURNED if pair[0] == self.kinds[x]])
+        number = self.random.randrange(len(TURNED[source, target]))
+        return self.add(f"{source} to {target}, {number}", target, lambda net, t: TURNED[source, target][number](t), x)
+
+    def masked(self):
+        x, other = self.value(), self.integers()
+        functions = USED[self.kinds[x]][self.kinds[other]]
+        name = self.random.choice(list(functions))
+        return self.add(f"{name} by {self.kinds[other]}", self.kinds[x], lambda net, t, m: functions[name](t, m), x,
+                        other)
 
     def unused(self):
         self.dead.add(self.layer())
@@ -180,7 +250,7 @@ class RandomNet(nn.Module):
 
     def ends(self) -> list[int]:
         """What the head reads: the last value, often others besides."""
-        live = [i for i in range(len(self.kinds)) if i not in self.dead]
+        live = [i for i in range(len(self.kinds)) if i not in self.dead and self.kinds[i] in SHAPES]
         return live[-1:] if self.random.random() < 0.5 else live[-3:]
 
     def skippable(self) -> list[int]:
@@ -194,10 +264,10 @@ class RandomNet(nn.Module):
         for name, parameter in self.named_parameters():
             parameter.requires_grad_(name not in frozen)
 
-    def forward(self, first, second=None, third=None):
-        values = [value for value in (first, second, third) if value is not None]
+    def forward(self, first, second=None, third=None, fourth=None, fifth=None):
+        values = [value for value in (first, second, third, fourth, fifth) if value is not None]
         if self.words_read:
-            values[-1] = self.words(values[-1])
+            values[self.given] = self.words(values[self.given])
         for number, step in enumerate(self.steps):
             if number in self.skipped:
                 values.append(values[step.reads[0]])
@@ -207,8 +277,9 @@ class RandomNet(nn.Module):
         return self.head(torch.cat([values[i].flatten(1) for i in self.read], 1))
 
     def inputs(self, n: int) -> tuple:
-        words = (torch.randint(0, WORDS, (n,)),) if self.words_read else ()
-        return (*(torch.randn(n, FEATURES) for _ in range(self.vectors_read)), *words)
+        words = [torch.randint(0, WORDS, (n,))] if self.words_read else []
+        floats = [torch.randn(n, *SHAPES[kind]) for kind in self.kinds[:self.given]]
+        return (*floats, *words, *[extra_input(kind, n) for kind in self.extra])
 
     def text(self) -> str:
         first = len(self.kinds) - len(self.steps)
