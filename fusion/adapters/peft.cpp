@@ -192,6 +192,12 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
   std::vector<std::string> order;
   std::map<std::string, std::string> layers;  // by module: that of the layer's own call
   for (const Weight& weight : graph.weights) {
+    if (in_container(weight.name, "trainable_tokens_delta")) {
+      throw Error(ErrorKind::kConfig,
+                  fmt::format("'{}': found rows of a table that PEFT trains by themselves (trainable_token_indices), "
+                              "wanted adapters alone",
+                              printable(weight.name)));
+    }
     const PeftName name = peft_name(weight.name);
     if (name.part != PeftName::Part::kAdapter) continue;
     names.insert(name.adapter);
