@@ -205,9 +205,12 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
   std::string out =
       fmt::format("study {}: {}, {}\n", printable(config.study), config.method, objectives_text(config.objectives));
   if (config.choice && !config.choice->reason.empty()) out += printable(config.choice->text()) + "\n";
+  const std::string epochs =
+      config.early_stopping.empty()
+          ? fmt::format("{} trial-epochs if none fails", plan.epochs.value_or(0))
+          : fmt::format("about {} trial-epochs, as early stopping decides", plan.epochs.value_or(0));
   out += plan.trials && *plan.trials != kEndless
-             ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
-                           plan.epochs.value_or(0), plan.max_epochs)
+             ? fmt::format("trials: {}, {}, at most {} epochs each\n", *plan.trials, epochs, plan.max_epochs)
              : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
   out += budget_text(config.budget) + repetitions_text(config, plan) + rungs_text(config) + models_text(plan) +
          fmt::format("devices: {}\n\n", join(plan.devices));

@@ -84,6 +84,14 @@ def refuse_unknown(more: Tree, named: Sequence[str] = ()) -> None:
                               "key of a config goes into config={...}")
 
 
+_NAMED = {
+    "loss": '"cross_entropy" or {"name": "cross_entropy", "label_smoothing": 0.1}; a loss of your own is an output of the module',
+    "metrics": '["accuracy", "f1"]; a metric of your own is an output of the module',
+    "optimizer": '"sgd" or {"name": "adamw", "weight_decay": 0.01}',
+    "schedule": '"cosine" or {"name": "cosine", "warmup": 2}',
+}
+
+
 def _refuse_objects(tree: Tree) -> None:
     """Objects and functions of PyTorch's or Optuna's, which many would try first."""
     for place, leaf in _leaves(tree):
@@ -94,8 +102,7 @@ def _refuse_objects(tree: Tree) -> None:
         if place[0] == "parameters":
             wanted = "a distribution, such as ht.uniform(0, 1) or ht.choice([1, 2])"
         elif place[0] == "train":
-            wanted = 'a name and numbers, such as "cross_entropy" or {"name": "adamw", "weight_decay": 0.01}; a loss of your ' \
-                     "own is an output of the module"
+            wanted = f"a name and numbers, such as {_NAMED.get(place[1] if len(place) > 1 else '', _NAMED['optimizer'])}"
         raise ConfigError(f"{'.'.join(map(str, place))}: found {found}, wanted {wanted}")
 
 
