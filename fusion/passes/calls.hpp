@@ -11,6 +11,9 @@ namespace hfta::fusion {
 /// Whether the node calls the op of that name, of whatever overload: is_call_of(node, "add") is true of
 /// "aten::add_.Tensor".
 [[nodiscard]] bool is_call_of(const Node& node, std::string_view name);
+/// Whether the call shortens rows of a table to a length before they are looked up: torch.nn.Embedding(max_norm). It
+/// does so in evaluation, too, and twice is as good as once.
+[[nodiscard]] inline bool shortens_rows(const Node& node) { return is_call_of(node, "embedding_renorm"); }
 
 /// Calls in the place of `model`: with its path, source and gradients, and its outputs until the caller sets others.
 namespace call {

@@ -122,7 +122,7 @@ std::string doubt_of_training_graph(const Graph& graph) {
   const std::set<std::size_t> masks = inverted_dropout(graph);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (is_number_op(node.op)) continue;
+    if (is_number_op(node.op) || shortens_rows(node)) continue;
     if (const Weight* weight = writes.foreign(node)) return said_of(node, fmt::format("writes '{}'", weight->name));
     if (draws(node) && !draws_noise(node) && !masks.contains(i)) {
       return said_of(node, "draws at random, and not as dropout does");
@@ -149,7 +149,7 @@ std::string doubt_of_own_graph(const Graph& training, const Graph& graph) {
   const Writes writes(graph);
   const MemorySets evaluated = read_for_output(graph), trained = read_for_output(training);
   for (const Node& node : graph.nodes) {
-    if (is_number_op(node.op)) continue;
+    if (is_number_op(node.op) || shortens_rows(node)) continue;
     if (draws(node)) return said_of(node, "draws at random in evaluation");
     for (const ValueId id : written_by(node)) {
       const Weight* weight = writes.weight_at(id);

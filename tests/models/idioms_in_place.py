@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from idioms import D, Idiom, collecting, image, linear, parameter, sequence
+from idioms import D, VOCABULARY, Idiom, collecting, image, linear, parameter, sequence, tokens
 
 CASES: dict[str, Idiom] = {}
 case = collecting(CASES)
@@ -299,6 +299,14 @@ def repeated_and_copied(m, x):
     y, u = m.first(t), t.clone()
     u.view(u.shape[0], -1).masked_fill_(u.flatten(1) > 0.5, 0.1)
     return m.head((y + u).flatten(1))
+
+
+# ---- A table whose rows are shortened as they are looked up, in evaluation, too ----
+
+
+@case(tokens, table=lambda: nn.Embedding(VOCABULARY, D, max_norm=0.9), head=linear(D))
+def table_of_a_norm(m, ids):
+    return m.head(m.table(ids).mean(1))
 
 
 # ---- Amid the writes of one value: others that are made of its shape, or of nothing but constants ----
