@@ -147,20 +147,21 @@ struct Array::Impl {
                                     static_cast<std::size_t>(lowering.chunk));
   }
 
-  void check_step(int chunk, const Batch& batch, std::span<const double> rates, std::size_t losses) {
+  void check_step(int chunk, const Batch& batch, std::span<const double> rates, std::span<const at::Tensor> losses) {
     const auto slots_here = static_cast<std::size_t>(slots_of(chunk).size());
     const auto parts_here = static_cast<int>(batch.parts.size());
     const bool parted = std::all_of(batch.part_of.begin(), batch.part_of.end(),
                                     [&](int part) { return part >= 0 && part < parts_here; });
     if (parts_here > 0 && parted && (batch.part_of.empty() || batch.part_of.size() >= slots_here) &&
-        losses == phases.size() && (rates.empty() || rates.size() >= slots_here * all_groups())) {
+        losses.size() == phases.size() && (rates.empty() || rates.size() >= slots_here * all_groups())) {
       for (const Samples& part : batch.parts) check_samples(part, graph());
+      for (const at::Tensor& loss : losses) check_losses(loss, slots_of(chunk).size());
       return;
     }
     throw Error(ErrorKind::kInternal,
                 fmt::format("step: found {} parts of a batch, dealt to {} slots, {} rates and {} losses; wanted parts, "
-                            "one for each of {} slots, {} rates and {} losses",
-                            parts_here, batch.part_of.size(), rates.size(), losses, slots_here,
+                            "one for each of {} slots, at least {} rates and {} losses",
+                            parts_here, batch.part_of.size(), rates.size(), losses.size(), slots_here,
                             slots_here * all_groups(), phases.size()));
   }
 
@@ -340,7 +341,7 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
 }
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, std::span<at::Tensor> losses) {
-  impl_->check_step(chunk, batch, rates, losses.size());
+  impl_->check_step(chunk, batch, rates, losses);
   for (std::size_t p = 0; p < impl_->phases.size(); ++p) {
     if (has_turn(impl_->recipe, p, batch.place)) impl_->step(chunk, p, batch, rates, losses[p]);
   }

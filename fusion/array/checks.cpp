@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -167,6 +168,20 @@ void check_samples(const Samples& samples, const Graph& graph) {
     if (index >= 0 && index < size) continue;
     throw Error(ErrorKind::kConfig, fmt::format("samples: order: found sample {} of {}", index, size));
   }
+}
+
+void check_losses(const at::Tensor& losses, std::size_t slots) {
+  const auto wanted = static_cast<std::int64_t>(slots);
+  if (losses.defined() && losses.scalar_type() == at::kDouble && losses.dim() == 2 && losses.size(0) == 2 &&
+      losses.size(1) == wanted && losses.is_contiguous()) {
+    return;
+  }
+  throw Error(ErrorKind::kInternal,
+              fmt::format("step: losses: found {}, wanted [2, {}] float64, contiguous",
+                          losses.defined() ? fmt::format("[{}] of type {}", fmt::join(losses.sizes(), ", "),
+                                                         at::toString(losses.scalar_type()))
+                                           : "no tensor",
+                          wanted));
 }
 
 }  // namespace hfta::fusion

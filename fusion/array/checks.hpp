@@ -34,4 +34,8 @@ void check_slot(const SlotInit& init, const Recipe& recipe, std::size_t model_hy
 /// within them. Allocates nothing; indices on a GPU are not read. Throws Error{kConfig}.
 void check_samples(const Samples& samples, const Graph& graph);
 
+/// Whether a tensor can take the losses of a step of so many slots: [2, slots] float64, contiguous. Throws
+/// Error{kInternal}.
+void check_losses(const at::Tensor& losses, std::size_t slots);
+
 }  // namespace hfta::fusion

@@ -18,8 +18,9 @@ struct SlotRandom {
   /// rank has those (fusion/collectives.hpp).
   std::uint64_t samples = 1, earlier = 0;
 
-  /// Elements of the whole batch's value before its n elements here; samples are the value's first dimension.
-  [[nodiscard]] std::size_t elements_before(std::size_t n) const { return n / samples * earlier; }
+  /// Elements of the whole batch's value before its n elements here; samples are the value's first dimension. 0 if
+  /// there are none here.
+  [[nodiscard]] std::size_t elements_before(std::size_t n) const { return samples == 0 ? 0 : n / samples * earlier; }
 };
 
 /// Key of one trial's masks.

@@ -154,7 +154,9 @@ bool ArrayScheduler::try_to_open(std::size_t device) {
   if (!chosen) return false;
   const std::string& partition = *chosen;
   const int first = queue_.front(partition);
-  const int width = width_to_open(device, partition, limits_.limit(device, partition, first));
+  const int most = limits_.limit(device, partition, first);
+  draws_.draw_for(device);  // a device may recommend more slots than trials were planned for
+  const int width = width_to_open(device, partition, most);
   std::unique_ptr<OpenArray>& array = devices_.array(device);
   calls_.opens();
   const double began = clock_.seconds();

@@ -10,7 +10,9 @@ constexpr int kWidest = 1 << 20;
 }  // namespace
 
 WidthLimits::WidthLimits(std::optional<int> width, Recommended recommended)
-    : width_(width), recommended_(std::move(recommended)) {}
+    : width_(width), recommended_(std::move(recommended)) {
+  if (width_) widest_ = std::max(widest_, std::min(*width_, kWidest));
+}
 
 int WidthLimits::limit(std::size_t device, const std::string& partition, int draw) {
   const auto known = limits_.find({device, partition});

@@ -25,7 +25,7 @@ class WidthLimits {
   [[nodiscard]] int limit(std::size_t device, const std::string& partition, int draw);
   /// Memory did not suffice for `width` slots.
   void halve(std::size_t device, const std::string& partition, int width);
-  /// The widest limit found, and at least 16.
+  /// The widest limit that is known, and at least 16: the config's width, or the widest that was found.
   [[nodiscard]] int widest() const { return widest_; }
 
  private:

@@ -71,6 +71,20 @@ TEST_CASE("the recommended width is used where none is asked for") {
   for (const auto& round : study.open()->rounds("digits")) CHECK(round.width <= 5);
 }
 
+TEST_CASE("the first array has as many trials as it can, however many that are") {
+  for (const bool recommended : {false, true}) {
+    CAPTURE(recommended);
+    StudyFixture study(random_config(1600));
+    study.config.width = recommended ? std::nullopt : std::optional(600);
+    study.world.width = 600;
+    CHECK(study.run().stopped_by == 0);
+    const auto first = std::find_if(study.recorder.events.begin(), study.recorder.events.end(),
+                                    [](const Event& event) { return std::holds_alternative<ArrayChanged>(event); });
+    REQUIRE(first != study.recorder.events.end());
+    CHECK(std::get<ArrayChanged>(*first).width > 300);  // half of those that are planned, of one partition
+  }
+}
+
 TEST_CASE("other strategies come to the same at any width, on any devices, stopped or not") {
   const bool grid = GENERATE(true, false);
   const StudyConfig config = grid ? grid_config() : random_config(70);

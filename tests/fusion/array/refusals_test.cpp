@@ -137,6 +137,27 @@ TEST_CASE("samples that are not there are refused by training and evaluation, ho
   }
 }
 
+TEST_CASE("a step takes losses of its own form alone, and may have no samples") {
+  for (const int chunk : {kCompiled, 1, 2}) {
+    CAPTURE(chunk);
+    Arguments arguments;
+    arguments.lowering = chunked(chunk);
+    Array array = arguments.make();
+    array.admit(0, trial(arguments.model, 0));
+    const auto slots = static_cast<std::int64_t>(array.slots_per_chunk());
+    Batch batch = arguments.model.batch;
+    for (at::Tensor losses :
+         {at::Tensor(), at::zeros({1}, at::kDouble), at::zeros({2, slots + 1}, at::kDouble),
+          at::zeros({2, slots}, at::kFloat), at::zeros({4, slots}, at::kDouble).slice(0, 0, 4, 2).t()}) {
+      CHECK_THROWS_WITH(array.step(0, batch, {}, losses), Catch::Contains("step: losses: found"));
+    }
+    batch.parts.front().begin = batch.parts.front().end = 3;
+    at::Tensor losses = at::zeros({2, slots}, at::kDouble);
+    CHECK_NOTHROW(array.step(0, batch, {}, losses));
+    CHECK(losses[1][0].item<double>() == 0);
+  }
+}
+
 TEST_CASE("epochs refuse data and slots that do not fit") {
   const Arguments arguments;
   const Samples& samples = arguments.model.batch.parts.front();
