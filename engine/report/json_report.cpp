@@ -37,14 +37,11 @@ ordered_json to_json(const FrontSummary& front) {
   return {{"trials", std::move(numbers)}, {"hypervolume", number(front.hypervolume)}, {"reference", front.reference}};
 }
 
-// Adds the values of several objectives in their order, and the test metrics, which every trial of the front has.
-void add_values(const ReportInput& input, const Trial& trial, ordered_json& out) {
+// Adds the values of several objectives in their order.
+void add_values(const Trial& trial, ordered_json& out) {
   ordered_json values = ordered_json::array();
   for (const double value : trial.values) values.push_back(number(value));
   out["values"] = values.empty() ? ordered_json(nullptr) : std::move(values);
-  for (const auto& [name, value] : split(trial.test_metrics, input.objectives.front().metric).numbers) {
-    out["metrics"][name] = number(value);
-  }
 }
 
 ordered_json to_json(const ReportInput& input, const Trial& trial) {
@@ -55,7 +52,7 @@ ordered_json to_json(const ReportInput& input, const Trial& trial) {
                       {"epochs", last_epoch(trial)},    {"duration_s", number(duration(trial))},
                       {"metrics", std::move(metrics)}};
   for (const auto& [set, matrix] : confusion_of(input, trial)) out["confusion_matrix"][set] = to_json(matrix);
-  if (input.objectives.size() > 1) add_values(input, trial, out);
+  if (input.objectives.size() > 1) add_values(trial, out);
   if (!trial.reason.empty()) out["reason"] = trial.reason;
   if (trial.copies.empty()) return out;
   out["drawn"] = trials::values_by_name(trial.params);

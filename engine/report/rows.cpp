@@ -30,7 +30,10 @@ int last_epoch(const Trial& trial) { return trial.epochs.empty() ? 0 : trial.epo
 
 std::map<std::string, double> last_metrics(const ReportInput& input, const Trial& trial) {
   if (trial.epochs.empty()) return {};
-  return split(trial.epochs.back().metrics, input.objectives.front().metric).numbers;
+  const std::string& metric = input.objectives.front().metric;
+  std::map<std::string, double> last = split(trial.epochs.back().metrics, metric).numbers;
+  if (input.objectives.size() > 1) last.merge(split(trial.test_metrics, metric).numbers);
+  return last;
 }
 
 }  // namespace hfta::engine

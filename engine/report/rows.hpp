@@ -19,7 +19,8 @@ namespace hfta::engine {
 /// 0 for a trial without epochs.
 [[nodiscard]] int last_epoch(const trials::Trial& trial);
 
-/// The metrics of a trial's last epoch, without confusion matrices.
+/// The metrics of a trial's last epoch, without confusion matrices; of several objectives, those of the test set as
+/// well, which every trial of the front has.
 [[nodiscard]] std::map<std::string, double> last_metrics(const ReportInput& input, const trials::Trial& trial);
 
 }  // namespace hfta::engine

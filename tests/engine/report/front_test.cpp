@@ -119,7 +119,7 @@ TEST_CASE("JSON has objectives, front and all values; CSV a column for each") {
   const std::string csv = report_csv(input, {});
   CHECK(csv.substr(0, csv.find('\r')) ==
         "number,state,values.val_accuracy,values.parameters,front,epochs,duration_s,metrics.parameters,"
-        "metrics.train_loss,metrics.val_accuracy,reason");
+        "metrics.test_accuracy,metrics.train_loss,metrics.val_accuracy,reason");
   CHECK_THAT(csv, Catch::Contains("\n0,COMPLETE,0.875,500,0,1,") && Catch::Contains("\n2,COMPLETE,0.75,200,1,1,") &&
                       Catch::Contains("\n3,FAIL,,,,0,"));
 }
