@@ -135,12 +135,12 @@ struct FreezeThawOptions {
 /// over the best value y* known so far, less its noise, by a process over learning curves
 /// (freeze_thaw/curve_kernel.hpp). Every other slot goes to the trial that promises most for each epoch it has left.
 /// The slots between are dealt in turn to new trials and to those in each stage of training, of less than eta epochs,
-/// than eta^2, and so on, as in asynchronous Hyperband (Li et al., 2020): freeze_thaw/dealer.hpp. A part of the new
-/// configurations go through a Sobol sequence. A new one counts as known once picked, at what is expected of it, so
-/// that those picked together differ. Where devices train only trials side by side that share `splitting` parameters,
-/// all picks share those of one pick, chosen by chance. Who goes on is a function of the known values alone: kPause
-/// verdicts take back what has not begun. Nobody is stopped; with a run_cap every trial trains to its end. `prior`:
-/// trials of an earlier study.
+/// than eta^2, and so on, as in asynchronous Hyperband (Li et al., 2020), where from eta epochs on the best value so
+/// far decides: freeze_thaw/dealer.hpp. A part of the new configurations go through a Sobol sequence. A new one counts
+/// as known once picked, at what is expected of it, so that those picked together differ. Where devices train only
+/// trials side by side that share `splitting` parameters, all picks share those of one pick, chosen by chance. Who goes
+/// on is a function of the known values alone: kPause verdicts take back what has not begun. Nobody is stopped; with a
+/// run_cap every trial trains to its end. `prior`: trials of an earlier study.
 [[nodiscard]] std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(const trials::Space& space,
                                                                     const std::set<std::string>& splitting,
                                                                     std::uint64_t seed, trials::Goal goal,

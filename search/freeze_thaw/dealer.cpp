@@ -49,7 +49,7 @@ Dealer::Choice Dealer::of_stage(int stage, bool new_ones) {
   if (stage == 0) return new_ones ? new_one() : std::nullopt;
   return best_of(0, from_.waiting, [&](std::size_t i) -> std::optional<double> {
     if (stage_of(from_.epochs[i], options_.eta) != stage) return std::nullopt;
-    return promise(i);
+    return stage == 1 ? promise(i) : -from_.best[i];
   });
 }
 

@@ -33,14 +33,16 @@ struct Request {
 /// Trials that wait, then new configurations: first the next ones of a sequence that fills the space, then others.
 struct Candidates {
   std::vector<Pick> picks;
-  std::vector<int> epochs;  ///< Epochs that each has trained.
+  std::vector<int> epochs;   ///< Epochs that each has trained.
+  std::vector<double> best;  ///< The least value that each has shown; of new ones nothing.
   std::size_t waiting = 0, sequence = 0;
 
   [[nodiscard]] std::size_t size() const { return picks.size(); }
   [[nodiscard]] bool is_new(std::size_t i) const { return i >= waiting; }
-  void add(Pick pick, int trained) {
+  void add(Pick pick, int trained, double least) {
     picks.push_back(std::move(pick));
     epochs.push_back(trained);
+    best.push_back(least);
   }
 };
 
@@ -49,8 +51,9 @@ struct Candidates {
 ///
 /// Every other slot goes to the candidate that promises most for each epoch that it has left (expected improvement per
 /// second: Snoek, Larochelle and Adams, "Practical Bayesian Optimization of Machine Learning Algorithms", NIPS 2012,
-/// section 3.2). That is right if forecasts are. The slots between are dealt to the stages in turn, each to the one of
-/// its stage that promises most, so that there are curves of all lengths to forecast from, however wrong forecasts are.
+/// section 3.2). That is right if forecasts are. The slots between are dealt to the stages in turn, so that there are
+/// curves of all lengths to forecast from, however wrong forecasts are: among trials of less than eta epochs to the one
+/// that promises most, among others to the one with the best value so far, as successive halving would.
 ///
 /// `random_percent` of the new configurations are not picked by what they promise: they are next in the sequence.
 class Dealer {

@@ -123,12 +123,13 @@ Candidates Planner::candidates_of(const std::vector<Curve>& curves, const std::v
   Candidates all;
   for (const Curve& curve : curves) {
     if (curve.ended || curve.values.empty() || (like != nullptr && !is_like(curve.x, *like))) continue;
-    all.add({curve.trial, curve.x}, static_cast<int>(curve.values.size()));
+    all.add({curve.trial, curve.x}, static_cast<int>(curve.values.size()),
+            *std::min_element(curve.values.begin(), curve.values.end()));
   }
   all.waiting = all.picks.size();
   const auto add_new = [&](Vector x) {
     for (const Index i : splitting_) x[i] = like != nullptr ? (*like)[i] : x[i];
-    if (allowed(x)) all.add({kNoTrial, std::move(x)}, 0);
+    if (allowed(x)) all.add({kNoTrial, std::move(x)}, 0, std::numeric_limits<double>::infinity());
   };
   for (const Vector& x : sequence) add_new(x);
   all.sequence = all.size() - all.waiting;

@@ -194,12 +194,14 @@ TEST_CASE("of a curve the model sees some epochs, its best and its last, and nev
 
 namespace {
 
-// Candidates whose values after 9 epochs nobody knows, all equally: the first `waiting` have trained 3, 4, ... epochs.
+// Candidates whose values after 9 epochs nobody knows, all equally: the first `waiting` have trained 3, 4, ... epochs,
+// and trial 1 has shown the least value.
 Dealer dealer_of(int waiting, int in_sequence, int others, int random_percent) {
   const Inputs inputs(kPlane);
   Candidates all;
   for (int i = 0; i < waiting + in_sequence + others; ++i) {
-    all.add({i < waiting ? i : kNoTrial, Vector::Constant(2, 100.0 * (i + 1))}, i < waiting ? 3 + i : 0);
+    all.add({i < waiting ? i : kNoTrial, Vector::Constant(2, 100.0 * (i + 1))}, i < waiting ? 3 + i : 0,
+            i == 1 ? 0.0 : 1.0);
   }
   all.waiting = static_cast<std::size_t>(waiting);
   all.sequence = static_cast<std::size_t>(in_sequence);
@@ -227,9 +229,9 @@ std::vector<int> trials_of(const std::vector<Pick>& picks) {
 TEST_CASE("of candidates that promise the same, slots go first to those with the fewest epochs left") {
   CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {1, 1, 0})) == std::vector<int>{2});
   // Slots 1 and 3 are dealt to stages 0 and 1, which are new trials and those of less than 3 epochs: there is none of
-  // the latter. Slot 5 is dealt to those of less than 9.
+  // the latter. Slot 5 is dealt to those of less than 9, of which the one that has shown the least value gets it.
   CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {6, 7, 0})) == std::vector<int>{2, kNoTrial, 1, 0, kNoTrial, kNoTrial});
-  CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(5, {1, 1, 0})) == std::vector<int>{0});
+  CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(5, {1, 1, 0})) == std::vector<int>{1});
   CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {6, 1, 0})) == std::vector<int>{2, kNoTrial, 1, 0});
   CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {9, 0, 0})) == std::vector<int>{2, 1, 0});
   CHECK(trials_of(dealer_of(1, 2, 2, 0).deal(0, {1, 0, 3})) == std::vector<int>{0, kNoTrial, kNoTrial, kNoTrial});
