@@ -40,8 +40,8 @@ bool is_one_of(const std::array<std::string_view, kCount>& names, const std::str
 }
 constexpr std::array<std::string_view, 7> kCopies = {"to",      "_to_copy", "clone", "contiguous",
                                                      "type_as", "alias",    "detach"};
-constexpr std::array<std::string_view, 8> kSameRows = {"view",    "reshape",   "_unsafe_view", "flatten",
-                                                       "dropout", "unflatten", "dropout_",     "feature_dropout"};
+constexpr std::array<std::string_view, 7> kSameRows = {"view",      "reshape", "_unsafe_view",   "flatten",
+                                                       "unflatten", "dropout", "feature_dropout"};
 constexpr std::array<std::string_view, 6> kTurns = {"t", "transpose", "numpy_T", "mT", "swapaxes", "swapdims"};
 
 bool keeps_rows(const std::string& op) { return is_one_of(kCopies, op) || is_one_of(kSameRows, op); }
