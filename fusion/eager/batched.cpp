@@ -77,6 +77,7 @@ ValueEnv BatchedOp::slot_by_slot(std::span<const c10::IValue> values, const std:
       continue;
     }
     std::vector<at::Tensor> rows;
+    rows.reserve(by_slot.size());
     for (ValueEnv& flow : by_slot) rows.push_back(flow[o].toTensor());
     outputs.emplace_back(rows.front().defined() ? at::stack(rows) : at::Tensor());
   }
