@@ -30,10 +30,10 @@ struct ExportedFile {
 /// measured at, as safetensors: names and shapes of the model's state dict, nothing of the optimizer. What a trial
 /// trains has the dtype it was trained in; of a model file, everything else the state dict has (frozen and unused
 /// parameters, further names of tied ones) is taken from the file, floats in that dtype, too. The metadata say what the
-/// trial's bound numbers were. `finished`: the study's
-/// kept states. Throws Error{kConfig}: no such trial, several that `number` has to choose among, none that is COMPLETE,
-/// one that is not kept (those that are named), a model file that is absent or another than the study trained, a format
-/// that the model does not have; Error{kStorage}: a state that is damaged.
+/// trial's bound numbers were. `finished`: the study's kept states. Throws Error{kConfig}: no such trial, several that
+/// `number` has to choose among, none that is COMPLETE, one that is not kept (those that are named), a model file that
+/// is absent or another than the study trained, a format that the model does not have; Error{kStorage}: a state that is
+/// damaged.
 [[nodiscard]] std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store& store,
                                                      storage::Checkpoints& finished, std::optional<int> number,
                                                      ExportFormat format);

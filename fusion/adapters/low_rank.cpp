@@ -122,17 +122,8 @@ class Finder {
   [[nodiscard]] std::optional<double> factor_of(const Node& node) const {
     const std::string_view name = base_name(node.op);
     if ((name != "mul" && name != "div") || node.args.size() != 2) return std::nullopt;
-    double number = 0;
-    if (const auto* real = std::get_if<double>(&node.args[1])) {
-      number = *real;
-    } else if (const auto* whole = std::get_if<std::int64_t>(&node.args[1])) {
-      number = static_cast<double>(*whole);
-    } else if (const auto* hyper = std::get_if<HyperRef>(&node.args[1])) {
-      number = graph_.hypers.at(static_cast<std::size_t>(hyper->index)).value;
-    } else {
-      return std::nullopt;
-    }
-    return name == "mul" ? number : 1 / number;
+    const std::optional<double> number = number_in(graph_, node.args[1]);
+    return name == "div" && number ? 1 / *number : number;
   }
 
   // What the value is made of, but for numbers that it was multiplied by. `alone`: nobody else may read what is passed.
@@ -176,13 +167,8 @@ class Finder {
   [[nodiscard]] double check_sum(const Node& sum, std::size_t at, ValueId value, std::size_t a, const Source& input) {
     const bool second = value_at(sum, 1) == value;
     const Arg* alpha = argument(sum, "alpha");
-    double factor = 1;
-    if (alpha != nullptr) {
-      const auto* whole = std::get_if<std::int64_t>(alpha);
-      const auto* real = std::get_if<double>(alpha);
-      if (whole == nullptr && real == nullptr) fail(at);
-      factor = whole != nullptr ? static_cast<double>(*whole) : *real;
-    }
+    if (alpha != nullptr && (!number_in(graph_, *alpha) || std::holds_alternative<HyperRef>(*alpha))) fail(at);
+    const double factor = alpha == nullptr ? 1 : *number_in(graph_, *alpha);
     const ValueId own = value_at(sum, second ? 0 : 1);
     if (own == kNoValue || (!second && factor != 1)) fail(at);
     const Source layer = source_of(own, true);
@@ -223,6 +209,14 @@ class Finder {
 };
 
 }  // namespace
+
+std::optional<double> number_in(const Graph& graph, const Arg& arg) {
+  if (const auto* real = std::get_if<double>(&arg)) return *real;
+  if (const auto* whole = std::get_if<std::int64_t>(&arg)) return static_cast<double>(*whole);
+  const auto* hyper = std::get_if<HyperRef>(&arg);
+  if (hyper == nullptr) return std::nullopt;
+  return graph.hypers.at(static_cast<std::size_t>(hyper->index)).value;
+}
 
 LowRank low_rank(const Graph& graph, const std::string& layer, const std::string& a, const std::string& b) {
   return Finder(graph, layer).find(a, b);

@@ -1,12 +1,16 @@
 #pragma once
 /// What a graph makes of the two factors of an adapter. Internal to fusion/adapters.
 
+#include <optional>
 #include <string>
 
 #include "fusion/adapters/layer_calls.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion::adapters {
+
+/// The number that an argument is: a literal, or a hyperparameter's value. nullopt: it is none.
+[[nodiscard]] std::optional<double> number_in(const Graph& graph, const Arg& arg);
 
 struct LowRank {
   double scale = 1;

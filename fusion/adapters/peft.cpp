@@ -111,12 +111,7 @@ class ScaleFinder {
   [[nodiscard]] std::optional<double> factor_of(const Node& node) const {
     if (node.op != "aten::mul.Tensor" && node.op != "aten::mul.Scalar") return std::nullopt;
     const Arg* other = argument(node, "other");
-    if (other == nullptr) return std::nullopt;
-    if (const auto* number = std::get_if<double>(other)) return *number;
-    if (const auto* whole = std::get_if<std::int64_t>(other)) return static_cast<double>(*whole);
-    const auto* hyper = std::get_if<HyperRef>(other);
-    return hyper == nullptr ? std::nullopt
-                            : std::optional(graph_.hypers.at(static_cast<std::size_t>(hyper->index)).value);
+    return other == nullptr ? std::nullopt : adapters::number_in(graph_, *other);
   }
 
   const Graph& graph_;

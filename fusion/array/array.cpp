@@ -155,7 +155,7 @@ struct Array::Impl {
     if (parts_here > 0 && parted && (batch.part_of.empty() || batch.part_of.size() >= slots_here) &&
         losses.size() == phases.size() && (rates.empty() || rates.size() >= slots_here * all_groups())) {
       for (const Samples& part : batch.parts) check_samples(part, graph());
-      for (const at::Tensor& loss : losses) check_losses(loss, slots_of(chunk).size());
+      for (const at::Tensor& loss : losses) check_losses(loss, slots_here);
       return;
     }
     throw Error(ErrorKind::kInternal,

@@ -19,13 +19,11 @@ std::optional<Node> without_writing(const Node& node) {
   return plain;
 }
 
-// The weights that the call writes, themselves or through views.
-std::vector<ValueId> weights_written(const Graph& graph, const Node& node) {
-  MemorySets written(graph);
-  for (const ValueId id : written_by(node)) written.mark(id);
+// The weights that share memory with a value.
+std::vector<ValueId> weights_at(const Graph& graph, const Aliases& aliases, ValueId value) {
   std::vector<ValueId> weights;
   for (const Weight& weight : graph.weights) {
-    if (written.marked(weight.value)) weights.push_back(weight.value);
+    if (aliases.set_of(weight.value) == aliases.set_of(value)) weights.push_back(weight.value);
   }
   return weights;
 }
@@ -33,20 +31,19 @@ std::vector<ValueId> weights_written(const Graph& graph, const Node& node) {
 }  // namespace
 
 SpecializedGraph with_buffers_kept(SpecializedGraph reading) {
-  const Graph before = reading.graph;
+  const Aliases aliases(reading.graph);
   MemorySets weights(reading.graph);
   for (const Weight& weight : reading.graph.weights) weights.mark(weight.value);
   Substitution out(std::move(reading));
   for (std::size_t i = 0; i < out.count(); ++i) {
     Node node = out.take(i);
-    const Node& original = before.nodes[i];
-    if (!writes_in_place(original) || !weights.any(written_by(original))) {
+    if (!writes_in_place(node) || !weights.any(written_by(node))) {
       out.add(std::move(node), i);
     } else if (std::optional<Node> plain = without_writing(node)) {
       const ValueId shortened = plain->outputs[0];
       out.add(std::move(*plain), i);
       // A lookup reads the table itself, whose rows have the length that evaluation gives them.
-      if (shortens_rows(node)) out.stand_for({.outputs = weights_written(before, original)}, shortened);
+      if (shortens_rows(node)) out.stand_for({.outputs = weights_at(out.graph(), aliases, shortened)}, shortened);
     } else {
       out.stand_for(node, argument_at(node, 0));
     }

@@ -43,10 +43,8 @@ std::vector<const Curve*> some_of(std::vector<const Curve*> curves, std::size_t 
   if (curves.size() <= most) return curves;
   std::vector<std::size_t> order(curves.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto best = [&](std::size_t i) {
-    return *std::min_element(curves[i]->values.begin(), curves[i]->values.end());
-  };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return best(a) < best(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return curves[a]->least() < curves[b]->least(); });
   const std::size_t good = most / 2, rest = most - good, others = order.size() - good;
   std::sort(order.begin() + static_cast<std::ptrdiff_t>(good), order.end());
   std::vector<std::size_t> kept(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(good));

@@ -1,6 +1,7 @@
 #pragma once
 /// Learning curves as far as they are known, and which of their values a model sees. Internal to freeze_thaw.
 
+#include <algorithm>
 #include <vector>
 
 #include "search/freeze_thaw/curve_kernel.hpp"
@@ -15,6 +16,9 @@ struct Curve {
   std::vector<double> values;  ///< Values after epochs 1, 2, ...; finite; smaller is better.
   bool ended = false;
   bool failed = false;  ///< It ended without a value of its last epoch.
+
+  /// REQUIRES a value.
+  [[nodiscard]] double least() const { return *std::min_element(values.begin(), values.end()); }
 };
 
 /// The curve of a trial, of which `values` are known; a value that is not finite is where it failed.

@@ -33,7 +33,7 @@ std::uint64_t values_in(const std::vector<Curve>& curves) {
 Matrix good_ones(const std::vector<Curve>& curves, Index dimensions) {
   std::vector<std::pair<double, const Curve*>> ranked;
   for (const Curve& curve : curves) {
-    if (!curve.values.empty()) ranked.emplace_back(*std::min_element(curve.values.begin(), curve.values.end()), &curve);
+    if (!curve.values.empty()) ranked.emplace_back(curve.least(), &curve);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   Matrix rows(static_cast<Index>(std::min(kGood, ranked.size())), dimensions);
@@ -123,8 +123,7 @@ Candidates Planner::candidates_of(const std::vector<Curve>& curves, const std::v
   Candidates all;
   for (const Curve& curve : curves) {
     if (curve.ended || curve.values.empty() || (like != nullptr && !is_like(curve.x, *like))) continue;
-    all.add({curve.trial, curve.x}, static_cast<int>(curve.values.size()),
-            *std::min_element(curve.values.begin(), curve.values.end()));
+    all.add({curve.trial, curve.x}, static_cast<int>(curve.values.size()), curve.least());
   }
   all.waiting = all.picks.size();
   const auto add_new = [&](Vector x) {

@@ -234,7 +234,7 @@ std::optional<std::int64_t> grid_size(const trials::Space& space, const std::vec
   if (product >= 0x1p53) return std::nullopt;
   if (constraints.empty() && !trials::is_conditional(space)) return static_cast<std::int64_t>(product);
   if (product > kMostCounted) return std::nullopt;
-  return static_cast<std::int64_t>(all_keys(space, constraints).size());
+  return Filtered(space, constraints, make_grid(without_conditions(space))).size();
 }
 
 }  // namespace hfta::search

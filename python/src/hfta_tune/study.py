@@ -161,13 +161,14 @@ class Study:
 
         Only the module that PEFT wrapped knows them, so a study that was loaded without it does not."""
         configs = getattr(self._module, "peft_config", None) or {}
-        for first in (getattr(config, "init_lora_weights", None) for config in configs.values()):
-            if isinstance(first, str):
-                file = os.path.join(folder, "adapter_config.json")
-                with open(file, encoding="utf-8") as text:
-                    written = json.load(text)
-                with open(file, "w", encoding="utf-8") as text:
-                    json.dump({**written, "init_lora_weights": first}, text, indent=2)
+        named = [first for config in configs.values() if isinstance(first := getattr(config, "init_lora_weights", None), str)]
+        if not named:
+            return
+        file = os.path.join(folder, "adapter_config.json")
+        with open(file, encoding="utf-8") as text:
+            written = json.load(text)
+        with open(file, "w", encoding="utf-8") as text:
+            json.dump({**written, "init_lora_weights": named[-1]}, text, indent=2)
 
     def curves(self) -> Dict[int, Dict[str, List[float]]]:
         """Of each trial by number, each metric's values, one per epoch, from the first. NaN where a value is not finite."""

@@ -58,7 +58,7 @@ TURNED = {
     ],
     ("lengths", "mask"): [
         lambda n: torch.arange(LENGTH)[None, :] < n[:, None],
-            lambda n: torch.arange(LENGTH).expand(n.shape[0], -1).ge(n[:, None]),
+        lambda n: torch.arange(LENGTH).expand(n.shape[0], -1).ge(n[:, None]),
         lambda n: F.one_hot(n - 1, LENGTH).bool(), lambda n: F.one_hot(n - 1, LENGTH).cumsum(1) == 0,
     ],
     ("mask", "lengths"): [lambda m: m.sum(1).clamp(min=1), lambda m: m.long().argmax(1) + 1],

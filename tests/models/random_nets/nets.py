@@ -75,8 +75,7 @@ class RandomNet(nn.Module):
         masks = {self.kept_integers: 0.7, self.turned_integers: 1, self.masked: 2.5} if self.extra else {}
         return masks | {
             self.unary: 1.5, self.shaped: 2.5, self.with_parameter: 1.5, self.of_two: 1, self.in_place: 1.2,
-                self.cut: 0.4,
-            self.statistic: 0.6, self.large_buffer: 0.4, self.queue: 0.4, self.layer: 3, self.between: 1.2,
+            self.cut: 0.4, self.statistic: 0.6, self.large_buffer: 0.4, self.queue: 0.4, self.layer: 3, self.between: 1.2,
             self.shared: 0.5, self.made_weight: 1.8, self.unused: 0.3,
         }
 
@@ -97,8 +96,8 @@ class RandomNet(nn.Module):
 
     def value(self, kind: str | None = None) -> int:
         """One of `kind`, the latest more often than others."""
-        live = [i for i,
-                of in enumerate(self.kinds) if i not in self.dead and (of == kind or not kind and of in SHAPES)]
+        live = [i for i, of in enumerate(self.kinds)
+                if i not in self.dead and (of == kind or not kind and of in SHAPES)]
         return live[-1] if self.random.random() < 0.5 else self.random.choice(live)
 
     def parameter(self, kind: str) -> int:
