@@ -327,7 +327,10 @@ void Array::resize(int width) {
 void Array::lower(const Lowering& lowering) { impl_->lower(lowering); }
 
 int Array::chunks() const { return impl_->running().chunks(); }
-int Array::first_slot(int chunk) const { return chunk * impl_->lowering.chunk; }
+int Array::first_slot(int chunk) const {
+  static_cast<void>(impl_->slots_of(chunk));  // throws where there is no such chunk
+  return chunk * impl_->lowering.chunk;
+}
 int Array::slots_per_chunk() const { return impl_->lowering.chunk; }
 
 void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
@@ -351,6 +354,7 @@ void Array::step(int chunk, const Batch& batch, std::span<const double> rates, s
 }
 
 std::vector<at::Tensor> Array::fresh_losses(int chunk) {
+  static_cast<void>(impl_->slots_of(chunk));  // throws where there is no such chunk
   std::vector<at::Tensor> losses;
   for (std::size_t p = 0; p < impl_->phases.size(); ++p) losses.push_back(impl_->running(p).fresh_losses(chunk));
   return losses;
@@ -373,9 +377,9 @@ void Array::prepare(Samples& samples, SampleUse use) { impl_->running().prepare(
 void Array::pause_epoch(int slot, std::int64_t step, std::span<const double> sums) {
   Slot& s = impl_->slot(slot);
   if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("pause_epoch: slot {} is empty", slot));
-  if (sums.size() != 2 * impl_->phases.size()) {
-    throw Error(ErrorKind::kInternal,
-                fmt::format("pause_epoch: found {} sums, wanted {}", sums.size(), 2 * impl_->phases.size()));
+  if (step < 0 || sums.size() != 2 * impl_->phases.size()) {
+    throw Error(ErrorKind::kInternal, fmt::format("pause_epoch: found step {} and {} sums, wanted at least 0 and {}",
+                                                  step, sums.size(), 2 * impl_->phases.size()));
   }
   s.progress.epoch_step = step;
   s.progress.epoch_loss = sums[0];

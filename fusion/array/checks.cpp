@@ -132,6 +132,11 @@ void check_slot(const SlotInit& init, const Recipe& recipe, std::size_t model_hy
     throw Error(ErrorKind::kInternal, fmt::format("slot: found data {} and accumulate {}, wanted at least 0 and 1",
                                                   init.data, hyper.accumulate));
   }
+  if (hyper.accumulate > 1 && !recipe.accumulates) {
+    throw Error(ErrorKind::kInternal, fmt::format("slot: found accumulate {}, wanted 1: its recipe says that no slot "
+                                                  "accumulates",
+                                                  hyper.accumulate));
+  }
   const bool clips = hyper.clip_norm || std::any_of(hyper.phases.begin(), hyper.phases.end(),
                                                     [](const PhaseHyper& phase) { return phase.clip_norm; });
   if (!clips || recipe.clips) return;

@@ -13,9 +13,20 @@
 #include "fusion/training/epoch_run.hpp"
 
 namespace hfta::fusion {
+namespace {
+
+void check_sizes(const DeviceData& train, const DeviceData* validation) {
+  if (train.size >= 1 && (validation == nullptr || validation->size >= 1)) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("epochs: found {} samples for training{}, wanted at least one of each", train.size,
+                          validation == nullptr ? "" : fmt::format(" and {} for validation", validation->size)));
+}
+
+}  // namespace
 
 Epochs::Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation)
     : recipe_(recipe), options_(options), sets_{{&train, validation}} {
+  check_sizes(train, validation);
   if (recipe_.batch_size >= 1) return;
   throw Error(ErrorKind::kConfig, fmt::format("epochs: batch_size: found {}, wanted at least 1", recipe_.batch_size));
 }
@@ -27,6 +38,7 @@ int Epochs::add(const DeviceData& train, const DeviceData* validation) {
         fmt::format("epochs: further data: found {} training samples {} validation data, wanted {} {}", train.size,
                     validation != nullptr ? "with" : "without", this->train().size, validates() ? "with" : "without"));
   }
+  check_sizes(train, validation);
   sets_.push_back({&train, validation});
   return static_cast<int>(sets_.size()) - 1;
 }

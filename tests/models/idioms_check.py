@@ -1,4 +1,4 @@
-"""Exports each model of idioms.py and the idioms_*.py beside it in four ways, and follows it in PyTorch.
+"""Exports each model of the idioms_*.py beside it in four ways, and follows it in PyTorch.
 
     idioms_check.py MODEL_CURVE [--only NAME ...] [--forms FORM ...]
 
@@ -23,15 +23,18 @@ from torch import nn
 
 from each_case import check_each
 from exporting import FORMS, exported
-import idioms
 import idioms_algebra
 import idioms_complex
 import idioms_in_place
+import idioms_positions
+import idioms_slices
+import idioms_views
 from idioms import CLASSES, Idiom
 
 BATCH, EVALUATED, SLOTS, RATE = 4, 7, 3, 0.05
-CASES = idioms.CASES | idioms_algebra.CASES | idioms_complex.CASES | idioms_in_place.CASES
-REFUSED = idioms.REFUSED | idioms_complex.REFUSED
+COLLECTIONS = [idioms_algebra, idioms_complex, idioms_in_place, idioms_positions, idioms_slices, idioms_views]
+CASES = {name: case for collection in COLLECTIONS for name, case in collection.CASES.items()}
+REFUSED = idioms_complex.REFUSED | idioms_positions.REFUSED
 WAYS = {"alone": {"chunk": 1}, "channels last": {"chunk": 1, "channels_last": True}, "together": {"chunk": SLOTS},
         "compiled": {"chunk": 1, "compiled": True}, "stages": {"chunk": 1, "compiled": True, "stages": 2}}
 

@@ -272,7 +272,7 @@ def broadcast_under_no_grad(m, x):
 
 
 @case(sequence, first=linear(D, D), head=linear(D))
-def views_under_no_grad(m, x):
+def views_and_sums_under_no_grad(m, x):
     t = m.first(x.mean(1))
     with torch.no_grad():
         a, b = torch.einsum("nd->nd", t), torch.einsum("nd->dn", t)

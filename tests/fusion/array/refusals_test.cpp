@@ -87,6 +87,7 @@ TEST_CASE("a slot is not filled with numbers that the recipe has no place for") 
       {"numbers of 1 phases, wanted 0", [](SlotInit& init) { init.hyper.phases.resize(1); }},
       {"found data -1", [](SlotInit& init) { init.data = -1; }},
       {"accumulate 0", [](SlotInit& init) { init.hyper.accumulate = 0; }},
+      {"accumulate 2, wanted 1", [](SlotInit& init) { init.hyper.accumulate = 2; }},
   };
   Arguments arguments;
   Array array = arguments.make();
@@ -158,6 +159,20 @@ TEST_CASE("a step takes losses of its own form alone, and may have no samples") 
   }
 }
 
+TEST_CASE("an array has no chunks beyond its own, and no slot is paused before its epoch begins") {
+  Arguments arguments;
+  Array array = arguments.make();
+  array.admit(0, trial(arguments.model, 0));
+  for (const int chunk : {-1, array.chunks()}) {
+    CAPTURE(chunk);
+    CHECK_THROWS_WITH(array.first_slot(chunk), Catch::Contains("chunk: found"));
+    CHECK_THROWS_WITH(array.fresh_losses(chunk), Catch::Contains("chunk: found"));
+  }
+  const std::vector<double> sums(2);
+  CHECK_THROWS_WITH(array.pause_epoch(0, -5, sums), Catch::Contains("found step -5"));
+  CHECK(array.progress(0).epoch_step == 0);
+}
+
 TEST_CASE("epochs refuse data and slots that do not fit") {
   const Arguments arguments;
   const Samples& samples = arguments.model.batch.parts.front();
@@ -165,6 +180,9 @@ TEST_CASE("epochs refuse data and slots that do not fit") {
   Epochs epochs(arguments.model.recipe, {}, data, &data);
   CHECK_THROWS_WITH(epochs.add(fewer, &data), Catch::Contains("found 5 training samples"));
   CHECK_THROWS_WITH(epochs.add(data, nullptr), Catch::Contains("without validation data"));
+  const DeviceData none{samples.inputs, samples.target, 0};
+  CHECK_THROWS_WITH(Epochs(arguments.model.recipe, {}, none, nullptr), Catch::Contains("found 0 samples for training,"));
+  CHECK_THROWS_WITH(epochs.add(data, &none), Catch::Contains("6 samples for training and 0 for validation"));
   Recipe nothing = arguments.model.recipe;
   nothing.batch_size = 0;
   CHECK_THROWS_WITH(Epochs(nothing, {}, data, &data), Catch::Contains("batch_size: found 0"));
