@@ -167,8 +167,9 @@ void ArrayMemory::check(const PreparedTask& task, const Budgeted& found) {
       recomputing = needs_of(task, other, fusion::ways_to_run(other));
     }
     throw Error(ErrorKind::kConfig,
-                "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, usable_bytes(),
-                                                task.spec.recipe.batch_size, batch_that_fits(task), setup_.stages()}));
+                "memory.limit: " +
+                    misfit_text({ways(task, wanted_width()), recomputing, usable_bytes(), task.spec.recipe.batch_size,
+                                 batch_that_fits(task), setup_.stages(), setup_.options().sharers}));
   }
   if (!setup_.config().width || found.width >= wanted_width()) return;
   throw Error(ErrorKind::kConfig,

@@ -79,12 +79,13 @@ MemoryPlan memory_plan(std::span<const WayNeed> ways, const Budgeted& budgeted, 
 
 std::string misfit_text(const Misfit& misfit) {
   const WayNeed& least = leanest(misfit.ways);
+  const bool alike = bytes_text(misfit.room) == bytes_text(least.total(1));  // once they are rounded
+  const auto exact = [&](std::int64_t bytes) { return alike ? fmt::format("{} bytes", bytes) : bytes_text(bytes); };
   std::string text = fmt::format(
-      "found {}, wanted at least {}: one trial takes {}{} for its weights and optimizer state, and {} for a batch of "
-      "{} "
-      "samples",
-      bytes_text(misfit.room), bytes_text(least.total(1)),
-      misfit.stages > 1 ? fmt::format("in each of {} stages about ", misfit.stages) : "",
+      "found {}{}, wanted at least {}: one trial takes {}{} for its weights and optimizer state, and {} for a batch of "
+      "{} samples",
+      exact(misfit.room), misfit.sharers > 1 ? fmt::format(" for each of {} devices", misfit.sharers) : "",
+      exact(least.total(1)), misfit.stages > 1 ? fmt::format("in each of {} stages about ", misfit.stages) : "",
       bytes_text(least.need.slot + least.need.shared), bytes_text(least.need.activations), misfit.samples);
   if (!misfit.recomputing.empty() && leanest(misfit.recomputing).total(1) < least.total(1)) {
     text += fmt::format("; with policy recompute {} would do", bytes_text(leanest(misfit.recomputing).total(1)));

@@ -51,6 +51,7 @@ struct Misfit {
   std::int64_t samples = 0;              ///< Number of samples in a batch.
   std::int64_t smaller_batch = 0;        ///< Batch size that would fit; 0: none.
   int stages = 1;                        ///< Number of stages of its pipeline; it does not fit into one of them.
+  int sharers = 1;                       ///< Number of devices that share the limit; `room` is the part of one.
 };
 /// "found 10.0 MiB, wanted at least 210.0 MiB: one trial takes ...", and what would fit.
 [[nodiscard]] std::string misfit_text(const Misfit& misfit);

@@ -89,6 +89,8 @@ TEST_CASE("what does not fit is told with what would") {
   CHECK_THAT(
       misfit_text({keep, {}, 10 << 20, 64, 0, 2}),
       Catch::Contains(": one trial takes in each of 2 stages about 1.0 MiB for its weights and optimizer state, "));
+  CHECK_THAT(misfit_text({keep, {}, (101 << 20) - 8, 64, 0, 1, 2}),
+             Catch::StartsWith("found 105906168 bytes for each of 2 devices, wanted at least 105906176 bytes: "));
 }
 
 }  // namespace hfta::engine

@@ -181,7 +181,8 @@ TEST_CASE("epochs refuse data and slots that do not fit") {
   CHECK_THROWS_WITH(epochs.add(fewer, &data), Catch::Contains("found 5 training samples"));
   CHECK_THROWS_WITH(epochs.add(data, nullptr), Catch::Contains("without validation data"));
   const DeviceData none{samples.inputs, samples.target, 0};
-  CHECK_THROWS_WITH(Epochs(arguments.model.recipe, {}, none, nullptr), Catch::Contains("found 0 samples for training,"));
+  CHECK_THROWS_WITH(Epochs(arguments.model.recipe, {}, none, nullptr),
+                    Catch::Contains("found 0 samples for training,"));
   CHECK_THROWS_WITH(epochs.add(data, &none), Catch::Contains("6 samples for training and 0 for validation"));
   Recipe nothing = arguments.model.recipe;
   nothing.batch_size = 0;
