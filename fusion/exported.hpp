@@ -33,6 +33,7 @@ struct ExportedTensor {
 struct Binding {
   /// "classifier.0.p": module path and the argument's name in the op's schema; `*` matches anything. Every argument
   /// that matches takes the value; a float, or an integer that is a factor or rate, never one that changes shapes.
+  /// "(model).other@0.1": those alone that are 0.1 in the file. Without `*` and `@` they must all be the same number.
   std::string path = {};
   double value = 0;        ///< This trial's value.
   std::string where = {};  ///< "digits.yaml:24", for messages.

@@ -26,6 +26,21 @@ ParamValue neighbour(const Distribution& d, const ParamValue& value, bool up) {
   return value;
 }
 
+// The distance of the distribution's values; 0: they are not apart.
+double step_of(const Distribution& d) {
+  if (is_quantized(d.kind)) return d.q;
+  return d.kind == DistributionKind::kIntUniform ? 1 : 0;
+}
+
+// The distribution's value that is nearest to x.
+ParamValue put_back(const Distribution& d, double x) {
+  const std::optional<Interval> interval = interval_of(d);
+  if (is_quantized(d.kind)) return on_grid(d, interval, x);
+  if (interval) x = std::clamp(x, interval->low, interval->high);
+  if (d.kind == DistributionKind::kIntUniform) return static_cast<std::int64_t>(std::nearbyint(x));
+  return x;
+}
+
 }  // namespace
 
 ParamValue moved(const Distribution& d, const ParamValue& value, bool up) {
@@ -34,12 +49,12 @@ ParamValue moved(const Distribution& d, const ParamValue& value, bool up) {
   const auto* integer = std::get_if<std::int64_t>(&value);
   const auto* real = std::get_if<double>(&value);
   if (integer == nullptr && real == nullptr) return value;
-  double x = (integer != nullptr ? static_cast<double>(*integer) : *real) * (up ? kUp : kDown);
-  const std::optional<Interval> interval = interval_of(d);
-  if (is_quantized(d.kind)) return on_grid(d, interval, x);
-  if (interval) x = std::clamp(x, interval->low, interval->high);
-  if (d.kind == DistributionKind::kIntUniform) return static_cast<std::int64_t>(std::nearbyint(x));
-  return x;
+  const double from = integer != nullptr ? static_cast<double>(*integer) : *real;
+  const double factor = up ? kUp : kDown;
+  const ParamValue there = put_back(d, from * factor);
+  const double step = step_of(d);
+  if (step == 0 || !(there == value)) return there;
+  return put_back(d, from + (up == (from >= 0) ? step : -step));  // a small number of steps was rounded back
 }
 
 }  // namespace hfta::search

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <span>
 
 #include "base/error.hpp"
@@ -26,6 +28,15 @@ void write_through(const std::filesystem::path& file, std::string_view text) {
   throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", file.string(), std::strerror(error)));
 }
 
+// Whether an SQLite database begins there: a store, most likely, which no output is meant to replace.
+bool is_database(const std::filesystem::path& file) {
+  constexpr std::string_view kMagic = "SQLite format 3";  // https://www.sqlite.org/fileformat.html, section 1.3
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, kMagic.size()> begin{};
+  if (opened.get() < 0 || ::read(opened.get(), begin.data(), begin.size()) != std::ssize(begin)) return false;
+  return std::string_view(begin.data(), begin.size()) == kMagic;
+}
+
 }  // namespace
 
 void print(std::string_view text) {
@@ -43,6 +54,10 @@ void print_to(const std::filesystem::path& file, std::string_view text) {
   }
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) return write_through(file, text);
   std::error_code error;
+  if (is_database(file)) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: found an SQLite database there, wanted another place to write to", file.string()));
+  }
   const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, error) : file;
   if (error) {
     throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", file.string(), error.message()));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
@@ -35,7 +36,9 @@ void reading(const std::string& where, Findings& findings, Read read) {
 // The values that a trial should have: of its last epoch, or by metric.select of its best; empty if epochs do not say.
 std::vector<double> expected_values(const Trial& trial, const StudyConfig& config) {
   std::vector<double> values;
+  const int copied = trial.copies.empty() ? 0 : trial.copies.back().epoch;  // what went on from there is another model
   for (const trials::EpochRecord& epoch : trial.epochs) {
+    if (config.select_best && epoch.epoch <= copied) continue;
     std::vector<double> now;
     for (const trials::Objective& objective : config.objectives) {
       const auto metric = epoch.metrics.find(objective.metric);
@@ -49,9 +52,10 @@ std::vector<double> expected_values(const Trial& trial, const StudyConfig& confi
 }
 
 void check_values(const ExaminedStudy& study, Findings& findings) {
+  const std::set<int> ours(study.draws.begin(), study.draws.end());
   for (const Trial& trial : *study.rows) {
     const bool has_ended = trial.state == State::kComplete || trial.state == State::kPruned;
-    if (!has_ended || trial.values.empty() || !study.drawn.contains(trial.number)) continue;
+    if (!has_ended || trial.values.empty() || !ours.contains(trial.number)) continue;
     const std::vector<double> expected = expected_values(trial, *study.config);
     const std::vector<double>& found = trial.values;
     for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
@@ -84,9 +88,7 @@ ExaminedStudy read_study(const ExaminedStore& examined, const std::string& name,
   reading(where, findings, [&] { study.runner = runner_of(store, name, examined.clock); });
   if (!study.record) return study;  // needed to read the trials
   reading(where, findings, [&] { study.rows = store.trials(name, storage::Store::Damage::kMark); });
-  reading(where, findings, [&] {
-    for (const int number : store.draws(name)) study.drawn.insert(number);
-  });
+  reading(where, findings, [&] { study.draws = store.draws(name); });
   reading(where, findings, [&] { (void)store.arrays(name); });
   reading(where, findings, [&] { (void)store.rounds(name); });
   if (study.record->config.empty()) return study;  // a study that Optuna made

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/folder.hpp"
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
+#include "engine/driver/goals/best_repetitions.hpp"
 #include "engine/driver/states/checkpoint_manager.hpp"
 #include "engine/report/words.hpp"
 #include "storage/state_survey.hpp"
@@ -31,13 +33,13 @@ class StatesCheck {
         findings_(findings) {}
 
   /// Looks at every file; returns the epochs of whole states, by trial.
-  std::multimap<int, int> check(const BestTrials* best) {
+  std::multimap<int, int> check(const std::set<int>* kept) {
     std::multimap<int, int> whole;
     try {
       for (const StateEntry& entry : storage::survey_states(study_.store.parent_path(), folder_)) {
         largest_ = std::max(largest_, entry.bytes);
         if (entry.kind == Kind::kState) whole.emplace(entry.trial, entry.epoch);
-        look_at(entry, best);
+        look_at(entry, kept);
       }
     } catch (const Error& error) {
       findings_.push_back(unreadable(shown(study_.store, folder_), error));
@@ -47,8 +49,8 @@ class StatesCheck {
   [[nodiscard]] std::size_t largest() const { return largest_; }
 
  private:
-  void look_at(const StateEntry& entry, const BestTrials* best);
-  void look_at_state(const StateEntry& entry, const BestTrials* best);
+  void look_at(const StateEntry& entry, const std::set<int>* kept);
+  void look_at_state(const StateEntry& entry, const std::set<int>* kept);
   void add(Severity severity, const StateEntry& entry, const std::string& found, const std::string& advice,
            std::function<std::string()> repair = {}) {
     findings_.push_back({severity, shown(study_.store, folder_ / entry.name), found, advice, std::move(repair)});
@@ -74,10 +76,10 @@ class StatesCheck {
   std::size_t largest_ = 0;
 };
 
-void StatesCheck::look_at(const StateEntry& entry, const BestTrials* best) {
+void StatesCheck::look_at(const StateEntry& entry, const std::set<int>* kept) {
   switch (entry.kind) {
     case Kind::kState:
-      return look_at_state(entry, best);
+      return look_at_state(entry, kept);
     case Kind::kDamaged:
       return add_unusable(
           goes_on_from_ ? Severity::kNote : Severity::kDamage, entry,
@@ -100,7 +102,7 @@ void StatesCheck::look_at(const StateEntry& entry, const BestTrials* best) {
 }
 
 // While a runner lives, its next page may have ended the trial, or been written since the table was read.
-void StatesCheck::look_at_state(const StateEntry& entry, const BestTrials* best) {
+void StatesCheck::look_at_state(const StateEntry& entry, const std::set<int>* kept) {
   if (!study_.rows || study_.is_being_run()) return;
   const Trial* trial = study_.trial(entry.trial);
   if (trial != nullptr && storage::Store::is_marked(*trial)) return;
@@ -115,14 +117,32 @@ void StatesCheck::look_at_state(const StateEntry& entry, const BestTrials* best)
                     entry.epoch, known));
   }
   if (goes_on_from_ && !goes_on) return add_needless(entry, "a state of a trial that has ended");
-  if (!goes_on_from_ && best != nullptr && !goes_on && !best->contains(entry.trial)) {
+  if (!goes_on_from_ && kept != nullptr && !goes_on && !kept->contains(entry.trial)) {
     add_needless(entry, "weights of a trial that is not among the best ones that are kept");
   }
 }
 
-void check_weights(const ExaminedStudy& study, const BestTrials& best, const std::multimap<int, int>& whole,
+// The trials whose weights a run keeps, as CheckpointManager does. REQUIRES a config and rows.
+std::set<int> kept_weights(const ExaminedStudy& study) {
+  BestTrials best(study.config->keep, study.config->objectives);
+  BestRepetitions repetitions(study.config->repetitions, study.config->objectives.front().goal);
+  std::set<int> kept;
+  int draw = 0;
+  for (const Trial* trial : trials::in_order(*study.rows, study.draws)) {
+    const int own = draw++;
+    if (ExaminedStudy::goes_on(*trial)) continue;
+    if (trial->state == State::kComplete && !trial->values.empty()) (void)best.add(trial->number, trial->values);
+    repetitions.end(own, trial->number, trial->state, trial->value());
+  }
+  for (const int number : study.draws) {
+    if (best.contains(number) || repetitions.contains(number)) kept.insert(number);
+  }
+  return kept;
+}
+
+void check_weights(const ExaminedStudy& study, const std::set<int>& kept, const std::multimap<int, int>& whole,
                    Findings& findings) {
-  for (const int number : best.numbers()) {
+  for (const int number : kept) {
     if (whole.contains(number)) continue;
     if (was_ended_elsewhere(*study.trial(number), *study.config)) {
       findings.push_back({Severity::kNote,
@@ -162,28 +182,21 @@ void check_room(const ExaminedStudy& study, std::size_t largest, Findings& findi
 }  // namespace
 
 void check_states(const ExaminedStore& /*store*/, const ExaminedStudy& study, Findings& findings) {
-  std::optional<BestTrials> best;
-  if (study.config && study.rows) {
-    best.emplace(study.config->keep, study.config->objectives);
-    for (const Trial& trial : *study.rows) {
-      const bool counts =
-          trial.state == State::kComplete && !trial.values.empty() && study.drawn.contains(trial.number);
-      if (counts) (void)best->add(trial.number, trial.values);
-    }
-  }
+  std::optional<std::set<int>> kept;
+  if (study.config && study.rows) kept = kept_weights(study);
   const std::size_t before = findings.size();
   using storage::StateKind;
   StatesCheck running(study, StateKind::kRunning, findings), copied(study, StateKind::kCopied, findings),
       finished(study, StateKind::kFinished, findings);
   std::multimap<int, int> states = running.check(nullptr);
   states.merge(copied.check(nullptr));
-  const std::multimap<int, int> weights = finished.check(best ? &*best : nullptr);
+  const std::multimap<int, int> weights = finished.check(kept ? &*kept : nullptr);
   std::error_code error;
   const bool has_folder = fs::exists(study.folder, error);
-  if (best && has_folder && !study.is_being_run()) check_weights(study, *best, weights, findings);
+  if (kept && has_folder && !study.is_being_run()) check_weights(study, *kept, weights, findings);
   check_room(study, std::max({running.largest(), copied.largest(), finished.largest()}), findings);
   if (findings.size() > before) return;
-  if (best && !has_folder && !study.rows->empty()) {
+  if (kept && !has_folder && !study.rows->empty()) {
     findings.push_back({Severity::kNote,
                         shown(study.store, study.folder),
                         "there are no states: unfinished trials begin anew, and no weights can be exported",

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +32,7 @@ struct ExaminedStudy {
   std::optional<storage::StudyRecord> record;
   std::optional<StudyConfig> config;               ///< Absent where Optuna made the study, or it is damaged.
   std::optional<std::vector<trials::Trial>> rows;  ///< Damaged ones are marked. Absent where they cannot be read.
-  std::set<int> drawn;                             ///< Numbers of the trials that are ours.
+  std::vector<int> draws;                          ///< Numbers of the trials that are ours, by draw.
   std::optional<Runner> runner;
 
   [[nodiscard]] bool is_being_run() const { return runner && runner->alive; }

@@ -91,9 +91,10 @@ class Retold {
     for (const Trial* one : best) {
       if (!one->test_metrics.empty()) events_.emplace_back(Tested{one->number, one->test_metrics});
     }
-    const bool goes_on = std::any_of(input_.trials.begin(), input_.trials.end(), [](const Trial& trial) {
-      return trial.state == trials::State::kRunning || trial.state == trials::State::kWaiting;
-    });
+    const bool goes_on =
+        input_.ended_by.empty() && std::any_of(input_.trials.begin(), input_.trials.end(), [](const Trial& trial) {
+          return trial.state == trials::State::kRunning || trial.state == trials::State::kWaiting;
+        });
     if (several) {
       events_.emplace_back(RunEnded{!goes_on, std::nullopt, numbers_of(best)});
     } else {

@@ -114,7 +114,15 @@ class Repeated final : public Scheduler {
     settle(repetitions_.configuration_of(trial), block);
   }
 
+  // The judge is asked once all reports of a round are in: what it said between two of them might be of a repetition
+  // that the second one has completed.
   std::vector<Verdict> take_verdicts() override {
+    for (const Verdict& verdict : judge_->take_verdicts()) {
+      if (verdict.copy) throw Error(ErrorKind::kInternal, "repetitions: found a copy of a trial, wanted none");
+      Block& block = blocks_.at(verdict.trial);
+      block.decision = verdict.decision;
+      verdict.decision == Decision::kPause ? hold(verdict.trial, block) : release(verdict.trial, block);
+    }
     return take_due(verdicts_, [this](int trial) {
       const Block& block = blocks_.at(repetitions_.configuration_of(trial));
       return block.runs[static_cast<std::size_t>(repetitions_.index_of(trial))].failed_at != kNever;
@@ -165,12 +173,6 @@ class Repeated final : public Scheduler {
       block.decision = judge_->judge(configuration, ++block.judged, *values);
     }
     release(configuration, block);
-    for (const Verdict& verdict : judge_->take_verdicts()) {
-      if (verdict.copy) throw Error(ErrorKind::kInternal, "repetitions: found a copy of a trial, wanted none");
-      Block& other = blocks_.at(verdict.trial);
-      other.decision = verdict.decision;
-      verdict.decision == Decision::kPause ? hold(verdict.trial, other) : release(verdict.trial, other);
-    }
   }
 
   // Sends the verdict to the repetitions that wait after an epoch that has been judged.

@@ -35,11 +35,12 @@ counting = lambda x: torch.arange(1, FEATURES + 1)
 
 @dataclass(frozen=True)
 class Case:
-    """`function(x, h)` of x [N, F]; `argument`: the name of h in the op's schema."""
+    """`function(x, h)` of x [N, F]; `argument`: the name of h in the op's schema. `refused`: with these words."""
 
     argument: str
     function: Callable
     numbers: tuple[float, float, float] = (0.5, 0.25, 0.7)
+    refused: str = ""
 
 
 def attention(x, h):
@@ -70,6 +71,9 @@ CASES = {
     "rms_norm": Case("eps", lambda x, h: F.rms_norm(x, (FEATURES,), eps=h), (1e-5, 0.1, 1.0)),
     "rrelu": Case("lower", lambda x, h: F.rrelu(x, h, 0.9, training=False), (0.125, 0.3, 0.6)),
     "attention": Case("scale", attention, (0.5, 1.0, 2.0)),
+    "one number of two": Case("other@0.5", lambda x, h: x / (x.abs() + 1e-6) / h + x * h),
+    "two numbers of one name": Case("other", lambda x, h: x / (x.abs() + 1e-6) / h, refused="names 2 different numbers: 1e-06 at "),
+    "no such number": Case("other@0.75", lambda x, h: x * h, refused="names no number 0.75, but 0.5"),
 }
 
 
@@ -132,6 +136,9 @@ def check(model_curve: str, case: Case) -> list[str]:
         save_file({"x0": x, "y": y}, folder / "data.safetensors")
         for name, way in WAYS.items():
             result = run(model_curve, case, folder, way)
+            if case.refused:
+                wrong += [] if case.refused in result.get("refused", "") else [f"{name}: wanted '{case.refused}': {result}"]
+                continue
             if said := result.get("refused") or result["plan_refused"]:
                 wrong.append(f"{name}: refused: {said}")
                 continue

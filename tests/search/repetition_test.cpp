@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "base/error.hpp"
 #include "driven.hpp"
@@ -212,6 +214,45 @@ TEST_CASE("a repetition that fails without a value takes its configuration with 
   CHECK(scheduler->report(1, 2, 2.0) == Decision::kStop);
   CHECK_THROWS_AS(scheduler->report(1, 5, 2.0), hfta::Error);
   CHECK_THROWS_AS(scheduler->report(1, 1, 3.0), hfta::Error);
+}
+
+namespace {
+
+// Says of its configurations what it is told to, whenever it is asked.
+class Told final : public Scheduler {
+ public:
+  explicit Told(std::vector<Verdict>& verdicts) : verdicts_(verdicts) {}
+  [[nodiscard]] std::optional<int> capacity() const override { return std::nullopt; }
+  [[nodiscard]] int target(int) const override { return 2; }
+  [[nodiscard]] int max_epochs() const override { return 2; }
+  [[nodiscard]] Decision report(int, int epoch, double) override {
+    return epoch == 2 ? Decision::kComplete : Decision::kPause;
+  }
+  void fail(int) override {}
+  [[nodiscard]] std::vector<Verdict> take_verdicts() override { return std::exchange(verdicts_, {}); }
+  [[nodiscard]] std::int64_t planned_epochs(int, int trials) const override { return 2 * trials; }
+
+ private:
+  std::vector<Verdict>& verdicts_;
+};
+
+}  // namespace
+
+// A driver reports a round and asks for verdicts then: one of a repetition that is complete would bring it back.
+TEST_CASE("a verdict that is taken back does not reach a repetition that has trained on") {
+  std::vector<Verdict> verdicts;
+  const auto scheduler =
+      make_repeated(std::make_unique<Told>(verdicts), Repetitions{2, 1, Rank::kMean}, Goal::kMinimize);
+  CHECK(scheduler->report(0, 1, 1.0) == Decision::kPause);
+  CHECK(scheduler->report(1, 1, 2.0) == Decision::kPause);
+  verdicts = {{0, Decision::kContinue}};
+  REQUIRE(scheduler->take_verdicts().size() == 2);
+  verdicts = {{0, Decision::kPause}};
+  CHECK(scheduler->report(2, 1, 1.0) == Decision::kPause);  // of another configuration, in the same round
+  CHECK(scheduler->report(0, 2, 1.0) == Decision::kComplete);
+  const std::vector<Verdict> taken = scheduler->take_verdicts();
+  REQUIRE(taken.size() == 1);
+  CHECK((taken.front().trial == 1 && taken.front().decision == Decision::kPause));
 }
 
 TEST_CASE("trials are counted, not configurations") {

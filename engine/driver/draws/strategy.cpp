@@ -29,8 +29,11 @@ std::vector<search::Stopping> rules_of(const StudyConfig& config) {
 
 std::unique_ptr<search::Scheduler> make_stopping(const StudyConfig& config, search::Sampler& sampler,
                                                  std::vector<int> run_caps) {
-  if (const auto size = sampler.size(); run_caps.empty() && size) {  // a grid has an end of its own
-    run_caps.push_back(static_cast<int>(std::min<std::int64_t>(*size, std::numeric_limits<int>::max())));
+  if (const auto size = sampler.size()) {  // a grid has an end of its own
+    const auto end = static_cast<int>(std::min<std::int64_t>(*size, std::numeric_limits<int>::max()));
+    if (run_caps.empty()) run_caps.push_back(end);
+    for (int& cap : run_caps) cap = std::min(cap, end);
+    run_caps.erase(std::unique(run_caps.begin(), run_caps.end()), run_caps.end());
   }
   return search::make_stopping(rules_of(config), full_epochs(config, sampler), config.objectives.front().goal,
                                run_caps);

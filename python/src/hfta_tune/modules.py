@@ -91,15 +91,17 @@ def copy_for(source: Source, params: Mapping[str, Any], seed: int) -> nn.Module:
 def set_number(module: nn.Module, path: str, value: float) -> bool:
     """Sets the attributes of modules that `path` names, "act.negative_slope" or with `*`. Returns whether nothing is left.
 
-    Rates of what is drawn in training alone count as set: no evaluation depends on them.
+    "act.negative_slope@0.01" names those alone that are 0.01. Rates of what is drawn in training alone count as set: no evaluation depends on them.
     """
+    path, _, before = path.partition("@")
     if path.rsplit(".", 1)[-1] in _RATES:
         return True
     found = False
     for name, part in module.named_modules():
         for attribute, number in vars(part).items():
             is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-            if is_number and fnmatch.fnmatchcase(f"{name}.{attribute}", path.replace("[", "[[]")):
+            is_meant = is_number and (not before or float(before) == number)
+            if is_meant and fnmatch.fnmatchcase(f"{name}.{attribute}", path.replace("[", "[[]")):
                 setattr(part, attribute, value)
                 found = True
     return found

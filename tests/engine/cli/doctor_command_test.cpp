@@ -226,6 +226,23 @@ TEST_CASE("weights that are lost are damage that nothing brings back") {
   CHECK_THAT(place.run(kDoctor).out, Catch::Contains("there are no states"));
 }
 
+// The best repetition of the best configuration need not be among the best trials.
+TEST_CASE("doctor and studies know configurations, whose trials repeat them") {
+  const Workplace place;
+  std::string repeated = with(kHyperband, "method: hyperband\nhyperband: {min_epochs: 1, max_epochs: 9, eta: 3}\n",
+                              "method: random\nrepeat: 5\nkeep: 1\n");
+  place.write("digits.yaml", repeated);
+  REQUIRE(place.run({"digits.yaml"}).code == 0);
+  const auto before = contents(place);
+  const Finished found = place.run(kRepair);
+  INFO(found.out);
+  CHECK_THAT(found.out, Catch::EndsWith("nothing is damaged, 0 notes\n"));
+  CHECK((contents(place) == before));
+  const json report = json::parse(place.run({"report", "--storage", "digits.db", "--format", "json"}).out);
+  const json studies = json::parse(place.run({"studies", "--storage", "digits.db", "--format", "json"}).out);
+  CHECK(studies[0]["best"] == report["best"]["value"]);
+}
+
 TEST_CASE("a half-written transaction is left alone, and taken back by --repair") {
   const Workplace killed;
   copy_begun(killed);

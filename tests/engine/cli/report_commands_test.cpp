@@ -140,6 +140,21 @@ TEST_CASE("report --output writes a file, or says why not") {
   CHECK(report({"--output", "/proc/uptime"}).code == 3);
 }
 
+TEST_CASE("no output replaces a store") {
+  const Workplace& place = finished_study();
+  std::filesystem::copy_file(place.path() / "digits.db", place.path() / "copy.json");
+  std::filesystem::create_symlink("digits.db", place.path() / "link.txt");
+  const std::string before = place.read("digits.db");
+  for (const Finished& refused :
+       {report({"--output", "digits.db"}), report({"--output", "link.txt"}), report({"--timeline", "copy.json"}),
+        place.run({"export", "digits", "--storage", "digits.db", "--output", "digits.db"})}) {
+    CHECK(refused.code == 2);
+    CHECK_THAT(refused.err, Catch::Contains("found an SQLite database there"));
+  }
+  CHECK(place.read("digits.db") == before);
+  CHECK(place.read("copy.json") == before);
+}
+
 TEST_CASE("standard output that takes nothing is an error") {
   Program::Options options = finished_study().options();
   options.standard_output = "/dev/full";

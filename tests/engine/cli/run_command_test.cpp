@@ -55,6 +55,34 @@ Finished run_beside(const Workplace& place, Program& hung) {
 
 }  // namespace
 
+TEST_CASE("a grid ends where its configurations do, though run_cap has room for more") {
+  for (const char* rule : {"asha", "sha", "median", "[sha, {name: patience, patience: 2}]"}) {
+    CAPTURE(rule);
+    const Workplace place;
+    std::string text = with(kHyperband, "method: hyperband\nhyperband: {min_epochs: 1, max_epochs: 9, eta: 3}\n",
+                            fmt::format("method: grid\nearly_stopping: {}\n", rule));
+    text = with(text, "lr: {distribution: log_uniform_values, min: 1.0e-4, max: 1.0}", "lr: {values: [0.01, 0.1]}");
+    place.write("digits.yaml", text);
+    const Finished finished = place.run({"digits.yaml", "--json"});
+    INFO(finished.err);
+    CHECK(finished.code == 0);
+    const json all = json::parse(place.run({"report", "--storage", "digits.db", "--format", "json"}).out);
+    CHECK(all["trials"].size() == 4);
+  }
+}
+
+TEST_CASE("report --format events of a study that its budget ended says that it is finished") {
+  const Workplace place;
+  place.write("digits.yaml", with(kHyperband, "run_cap: 17", "budget: {epochs: 20}"));
+  const std::string live = place.run({"digits.yaml", "--json"}).out;
+  const std::string told = place.run({"report", "--storage", "digits.db", "--format", "events"}).out;
+  const auto last = [](const std::string& lines) {
+    return json::parse(lines.substr(lines.rfind('\n', lines.size() - 2) + 1));
+  };
+  CHECK(last(live).at("finished") == true);
+  CHECK(last(told).at("finished") == true);
+}
+
 TEST_CASE("a study runs to its end: report on standard output, progress on standard error") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);

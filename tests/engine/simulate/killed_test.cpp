@@ -56,6 +56,7 @@ const std::vector<Study> kStudies = {
     {"method: freeze_thaw\nfreeze_thaw: {startup_trials: 3}\nbudget: {epochs: 300}"},
     {"method: freeze_thaw\nfreeze_thaw: {startup_trials: 3, slots: 5}\nearly_stopping: {name: threshold, upper: 2.2}\n"
      "budget: {epochs: 200}"},
+    {"method: freeze_thaw\nfreeze_thaw: {startup_trials: 3}\nrepeat: 2\nbudget: {epochs: 300}"},
     {"method: random\nbudget: {epochs: 300}"},
     {"budget: {epochs: 300}"},
     {"early_stopping: median\nbudget: {epochs: 300}"},
