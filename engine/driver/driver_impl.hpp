@@ -22,6 +22,7 @@
 #include "engine/driver/trials/queue.hpp"
 #include "engine/driver/trials/trial_table.hpp"
 #include "engine/driver/writing/study_writer.hpp"
+#include "search/completion.hpp"
 
 namespace hfta::engine {
 
@@ -68,6 +69,7 @@ struct Driver::Impl {
   // entering.cpp: trials that come into the store, drawn here or enqueued by another program
   void give_up(int draw, const std::string& reason);
   void take_enqueued();
+  [[nodiscard]] search::Completion completed(const storage::EnqueuedTrial& asked) const;
   bool take(const storage::EnqueuedTrial& asked);
   bool end_configuration();
   [[nodiscard]] bool can_train() const;

@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "engine/driver/driver_impl.hpp"
-#include "search/completion.hpp"
 
 namespace hfta::engine {
 
@@ -41,14 +40,27 @@ bool Driver::Impl::end_configuration() {
   return numbering.try_to_enter(end - 1);
 }
 
+// What is asked for, completed. Which repetition it names (a trial that was enqueued once more names one) does not
+// matter, since all of the configuration follow, but it must be one that there is.
+search::Completion Driver::Impl::completed(const storage::EnqueuedTrial& asked) const {
+  const trials::Repetitions& repetitions = table.repetitions();
+  const trials::Params configuration = repetitions.configuration_of(asked.params);
+  trials::Params repetition = asked.params;
+  std::erase_if(repetition,
+                [&](const auto& param) { return trials::find_value(configuration, param.first) != nullptr; });
+  const search::Completion named = search::complete(repetitions.axes(), repetition, config.seed, asked.number);
+  if (!named.problem.empty()) return named;
+  search::Completion completion =
+      search::complete(config.searched(), configuration, config.seed, asked.number, config.constraints);
+  if (completion.problem.empty()) completion.params = repetitions.params_of(completion.params, 0);
+  return completion;
+}
+
 // Takes an enqueued trial. With repetitions, it is the first one of its configuration; the others are drawn at once.
 // False: another program locks the store, and the trial waits until another round.
 bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   if (!end_configuration()) return false;
-  const trials::Repetitions& repetitions = table.repetitions();
-  search::Completion completion = search::complete(config.searched(), repetitions.configuration_of(asked.params),
-                                                   config.seed, asked.number, config.constraints);
-  completion.params = repetitions.params_of(completion.params, 0);
+  const search::Completion completion = completed(asked);
   const std::optional<bool> ours =
       writer.claim(asked.number, completion.params, dependencies.clock.utc(), completion.problem);
   numbering.asked(ours.has_value());
@@ -56,7 +68,7 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   if (!*ours) return true;  // another program was first
   for (int draw = table.entered(); draw < table.drawn(); ++draw) queue.take(draw);
   table.forget_planned();
-  const int draw = table.add(asked.number, std::move(completion.params), /*enqueued=*/true);
+  const int draw = table.add(asked.number, completion.params, /*enqueued=*/true);
   if (!completion.problem.empty()) {
     batch.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
     batch.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, {}, completion.problem});

@@ -126,6 +126,21 @@ class Calls(Case):
                 self.assertIn("val_loss", tune(self.folder, trials=1, epochs=1, folds=folds).best.metrics)
                 self.assertEqual(tune(self.folder, trials=1, epochs=1, folds=folds, validation=None).metric, "train_loss")
 
+    def test_folds_that_keep_groups_together(self):
+        (x, y), person = points(90), np.arange(90) // 3
+        call = dict(trials=2, epochs=1, test=points(30, seed=3))
+        by_numbers = tune(self.folder, data=(x, y), folds={"count": 3, "groups": person}, **call)
+        by_name = tune(self.folder, data={"x": x, "y": y, "person": person}, folds={"count": 3, "groups": "person"},
+                       **{**call, "test": {"x": call["test"][0], "y": call["test"][1]}})
+        apart = tune(self.folder, data=(x, y), folds=3, **call)
+        values = [[trial.value for trial in study.trials] for study in (by_numbers, by_name, apart)]
+        self.assertEqual(len(values[0]), 6)
+        self.assertEqual(values[0], values[1])
+        self.assertNotEqual(values[0], values[2])
+        for groups in ("nobody", person[:10]):
+            with self.assertRaisesRegex(ht.ConfigError, "folds.groups: found"):
+                tune(self.folder, data={"x": x, "y": y}, folds={"count": 3, "groups": groups}, **call)
+
     def test_parameter_groups(self):
         groups = [{"params": "*.bias", "weight_decay": 0, "lr": ht.grid([0.0, 0.01])}, {"params": ["head"], "lr_scale": 0}]
         module = net()

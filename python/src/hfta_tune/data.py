@@ -1,8 +1,8 @@
 """Brings data of any usual kind into arrays by name."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Optional, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -21,14 +21,20 @@ class Arrays:
 
     inputs: Dict[str, np.ndarray]
     targets: Dict[str, np.ndarray]  # one at most; none where the model computes its loss
+    groups: Dict[str, np.ndarray] = field(default_factory=dict)  # one at most: which samples stay in one fold
+
+    @property
+    def samples(self) -> Dict[str, np.ndarray]:
+        return {**self.inputs, **self.targets}
 
     @property
     def all(self) -> Dict[str, np.ndarray]:
-        return {**self.inputs, **self.targets}
+        return {**self.samples, **self.groups}
 
     def in_order_of(self, other: Arrays) -> Arrays:
         """The same arrays as `other` has them, by name: the order counts in `digest`, and in no other way."""
-        return Arrays({name: self.all[name] for name in other.inputs}, {name: self.all[name] for name in other.targets})
+        return Arrays({name: self.samples[name] for name in other.inputs},
+                      {name: self.samples[name] for name in other.targets})
 
     def __len__(self) -> int:
         return len(next(iter(self.inputs.values())))
@@ -42,6 +48,7 @@ class Names:
     target: Any = None               # the array or column of targets, where the caller named it
     features: Optional[Sequence[Any]] = None  # columns of a table
     with_targets: bool = True        # False: the model computes its loss, targets may be among its inputs
+    groups: Optional[str] = None     # the array or column of numbers that folds keep together
 
 
 def with_features_of(names: Names, data: Any) -> Names:
@@ -56,6 +63,9 @@ def collect(data: Any, names: Names) -> Arrays:
 
     A dataset is read once, in order: random augmentation is drawn once. Throws ConfigError, which says what was found.
     """
+    if names.groups is not None:
+        data, groups = _apart(data, names.groups)
+        return replace(collect(data, replace(names, groups=None)), groups=groups)
     if frames.is_frame(data):
         x, y = frames.arrays_of(data, names.target, names.features)
         inputs = {_input_name(names, 0): x}
@@ -77,6 +87,22 @@ def collect(data: Any, names: Names) -> Arrays:
                           "DataFrame")
     _check(arrays, names)
     return arrays
+
+
+def _apart(data: Any, name: str) -> Tuple[Any, Dict[str, np.ndarray]]:
+    """The data without that array or column, and what it holds; none where the data have none of that name."""
+    if frames.is_frame(data):
+        columns = [column for column in data.columns if str(column) == name]
+        groups = {name: to_array(data[column], name) for column in columns}
+        return data.drop(columns=columns), groups
+    if not isinstance(data, dict) and hasattr(data, "__getitem__") and hasattr(data, "__len__") and len(data) > 0:
+        if not isinstance(data, (tuple, list)) and isinstance(data[0], dict):  # a dataset of rows
+            items = [data[index] for index in range(len(data))]
+            data = {key: _stack([item[key] for item in items], str(key)) for key in items[0]}
+    if not isinstance(data, dict):
+        return data, {}
+    rest = {key: value for key, value in data.items() if str(key) != name}
+    return rest, {name: to_array(value, name) for key, value in data.items() if str(key) == name}
 
 
 def _check(arrays: Arrays, names: Names) -> None:

@@ -7,9 +7,10 @@ import os
 import pathlib
 import re
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -17,11 +18,13 @@ from . import config as configs
 from . import config_file, data_files, examples, exporting, frames, modules, yaml
 from . import data as datas
 from .errors import ConfigError
+from .numeric import to_array
 from .program import store_file
 
 Spec = Union[None, str, Mapping[str, Any]]
 _EXAMPLES = 4  # samples that a module is exported with
 _LONGEST_CLASS = 180  # letters of its name, in that of a study
+_GROUPS = "groups"  # the array's name where the caller gave none
 _DEFAULT_VALIDATION = 0.2  # tune's, which folds take the place of
 
 
@@ -45,14 +48,16 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     folder = store.with_name(store.name + ".inputs")
     variants = modules.variants(a.module, a.space or {})
     first = modules.make(a.module, variants[0], a.seed)
+    folds, groups = _groups_apart(a.folds)
     names = datas.Names(examples.input_names(first), a.target, frames.column_names(a.features),
-                        not _computes_loss(a.loss, a.phases))
-    by_folds = configs.cuts_folds(a.folds) and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
-    data_keys, arrays = _write_data(a.data, None if by_folds else a.validation, a.test, names, folder)
+                        not _computes_loss(a.loss, a.phases), _groups_of(folds) if groups is None else None)
+    by_folds = configs.cuts_folds(folds) and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
+    data_keys, arrays = _write_data(a.data, None if by_folds else a.validation, a.test, names, groups, folder)
     method, method_keys = _method(a.method)
     given = {
         "study": a.name, "storage": f"../{store.name}", "seed": a.seed, "method": method, **method_keys,
-        "early_stopping": a.early_stopping, "repeat": a.repeat, "folds": a.folds, "rank": a.rank, "run_cap": a.trials, "metric": {"name": a.metric, "goal": a.goal},
+        "early_stopping": a.early_stopping, "repeat": a.repeat, "folds": folds, "rank": a.rank,
+        "run_cap": a.trials, "metric": {"name": a.metric, "goal": a.goal},
         "model": {"file": _file_of(variants[0])}, "data": {**data_keys, "batch_size": a.batch_size},
         "train": {"epochs": a.epochs, **_minimized(a.loss, a.optimizer, a.phases)},
         "array": {} if a.device is None else {"device": a.device},
@@ -96,7 +101,19 @@ def _method(method: Spec) -> Tuple[Any, Dict[str, Any]]:
     return name, {name: options} if options else {}
 
 
-def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
+def _groups_of(folds: Any) -> Any:
+    return folds.get("groups") if isinstance(folds, Mapping) else None
+
+
+def _groups_apart(folds: Any) -> Tuple[Any, Optional[np.ndarray]]:
+    """`folds` with its groups by name, and their numbers where they were given in place of a name."""
+    groups = _groups_of(folds)
+    if groups is None or isinstance(groups, str):
+        return folds, None
+    return {**folds, "groups": _GROUPS}, to_array(groups, "folds.groups")
+
+
+def _write_data(data: Any, validation: Any, test: Any, names: datas.Names, groups: Optional[np.ndarray],
                 folder: pathlib.Path) -> Tuple[Dict[str, Any], Optional[datas.Arrays]]:
     """The config's keys for the data, and the training data where they are not a file already."""
     if isinstance(data, (str, os.PathLike)):
@@ -108,6 +125,11 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
         arrays = None
     else:
         arrays = datas.collect(data, names)
+        if groups is not None:
+            arrays = _with_groups(arrays, groups)
+        if names.groups is not None and not arrays.groups:
+            raise ConfigError(f"folds.groups: found '{names.groups}', wanted the name of an array or column of the data, or the "
+                              "numbers themselves")
         keys = {"train": data_files.write(arrays, folder), "x": list(arrays.inputs), **{"y": name for name in arrays.targets}}
     for key, part in (("validation", validation), ("test", test)):
         if part is None:
@@ -118,11 +140,21 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
             keys[key] = part
         else:
             other = datas.collect(part, datas.with_features_of(names, data))
-            if arrays is not None and set(other.all) != set(arrays.all):
-                raise ConfigError(f"{key}: found the arrays {list(other.all)}, wanted those of the data, {list(arrays.all)}")
+            if arrays is not None and set(other.samples) != set(arrays.samples):
+                raise ConfigError(f"{key}: found the arrays {list(other.samples)}, wanted those of the data, "
+                                  f"{list(arrays.samples)}")
             other = other if arrays is None else other.in_order_of(arrays)
             keys[key] = data_files.write(other, folder)
     return keys, arrays
+
+
+def _with_groups(arrays: datas.Arrays, groups: np.ndarray) -> datas.Arrays:
+    if groups.shape != (len(arrays),):
+        raise ConfigError(f"folds.groups: found the shape {tuple(groups.shape)}, wanted one number for each of {len(arrays)} "
+                          "samples")
+    if _GROUPS in arrays.samples:
+        raise ConfigError(f"folds.groups: found an array '{_GROUPS}' among the data, wanted its name or another one for it")
+    return replace(arrays, groups={_GROUPS: groups})
 
 
 def _data_files(keys: Mapping[str, Any], folder: pathlib.Path) -> List[pathlib.Path]:

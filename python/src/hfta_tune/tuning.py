@@ -54,7 +54,8 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
       `random` unless told, `grid` if `space` has a `grid(...)`; `auto` chooses by space, trials and width.
     trials: in all; 20 unless told, or what `grid` and `hyperband` come to. With `repeat` or `folds`: configurations.
     repeat, folds, rank: each configuration is trained under so many seeds, and on so many folds of the data (a number, or a map
-      with count, stratified, groups), and ranked by `rank`: mean, lower or median. See `Study.configurations`.
+      with count, stratified, groups: the array or column of `data` whose equal numbers stay in one fold, or these numbers),
+      and ranked by `rank`: mean, lower or median. See `Study.configurations`.
     storage: the SQLite file. Beside it lie `<storage>.inputs` (model, data, config: named by their content, written once)
       and `<storage>.hfta` (the program's).
     name: of the study; unless told it follows from all that may not change while it goes on: module, data, space. A name that

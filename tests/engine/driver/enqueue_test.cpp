@@ -138,6 +138,27 @@ TEST_CASE("what cannot be tried fails with words, and the study goes on") {
   CHECK(study.run().stopped_by == 0);  // and what is stored of them can be read again
 }
 
+TEST_CASE("with repetitions an enqueued trial may name any that there is, and becomes the first of its configuration") {
+  StudyConfig config = random_config(9);
+  config.repetitions = {3, 1, trials::Rank::kMean};
+  for (trials::Parameter& axis : config.repetitions.axes()) config.space.push_back(std::move(axis));
+  StudyFixture study(config, Kept::kInFile);
+  begin(study);
+  enqueue(study, R"({"lr": 0.5, "repeat": 2})");  // as an earlier trial's params have it
+  enqueue(study, R"({"lr": 0.5, "repeat": 3})");
+  CHECK(study.run().stopped_by == 0);
+  const std::vector<Trial> all = study.trials();
+  REQUIRE(all.size() == 9);
+  CHECK(param(all[0], "lr") == trials::ParamValue(0.5));
+  CHECK(param(all[0], "repeat") == trials::ParamValue(std::int64_t{0}));
+  CHECK(all[1].state == State::kFail);
+  CHECK(all[1].params.empty());
+  CHECK_THAT(all[1].reason, Catch::StartsWith("enqueued with repeat = 3, wanted a value that its distribution"));
+  CHECK(std::count_if(all.begin(), all.end(), [](const Trial& trial) {
+          return trial.epochs.size() > 0 && param(trial, "lr") == trials::ParamValue(0.5);
+        }) == 3);
+}
+
 TEST_CASE("one for which there is no room waits for a higher run_cap") {
   StudyFixture study(random_config(3), Kept::kInFile);
   (void)study.run();
