@@ -132,11 +132,13 @@ class Calls(Case):
         by_numbers = tune(self.folder, data=(x, y), folds={"count": 3, "groups": person}, **call)
         by_name = tune(self.folder, data={"x": x, "y": y, "person": person}, folds={"count": 3, "groups": "person"},
                        **{**call, "test": {"x": call["test"][0], "y": call["test"][1]}})
+        in_pair = tune(self.folder, data=({"x": x, "person": person}, y), folds={"count": 3, "groups": "person"}, **call)
         apart = tune(self.folder, data=(x, y), folds=3, **call)
-        values = [[trial.value for trial in study.trials] for study in (by_numbers, by_name, apart)]
+        values = [[trial.value for trial in study.trials] for study in (by_numbers, by_name, in_pair, apart)]
         self.assertEqual(len(values[0]), 6)
         self.assertEqual(values[0], values[1])
-        self.assertNotEqual(values[0], values[2])
+        self.assertEqual(values[0], values[2])
+        self.assertNotEqual(values[0], values[3])
         for groups in ("nobody", person[:10]):
             with self.assertRaisesRegex(ht.ConfigError, "folds.groups: found"):
                 tune(self.folder, data={"x": x, "y": y}, folds={"count": 3, "groups": groups}, **call)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 import torch
@@ -52,10 +52,13 @@ class Names:
 
 
 def with_features_of(names: Names, data: Any) -> Names:
-    """For a DataFrame beside the training data: its columns are theirs, wherever they stand in it."""
+    """With all columns of a DataFrame but targets and groups, unless the caller named some.
+
+    For data beside it: its columns are theirs, wherever they stand in it."""
     if not frames.is_frame(data) or names.features is not None:
         return names
-    return replace(names, features=[column for column in data.columns if str(column) != str(names.target)])
+    others = (str(names.target), names.groups)
+    return replace(names, features=[column for column in data.columns if str(column) not in others])
 
 
 def collect(data: Any, names: Names) -> Arrays:
@@ -63,13 +66,11 @@ def collect(data: Any, names: Names) -> Arrays:
 
     A dataset is read once, in order: random augmentation is drawn once. Throws ConfigError, which says what was found.
     """
-    if names.groups is not None:
-        data, groups = _apart(data, names.groups)
-        return replace(collect(data, replace(names, groups=None)), groups=groups)
     if frames.is_frame(data):
-        x, y = frames.arrays_of(data, names.target, names.features)
+        x, y = frames.arrays_of(data, names.target, with_features_of(names, data).features)
         inputs = {_input_name(names, 0): x}
-        arrays = Arrays(inputs, {_target_name(inputs, names): y})
+        groups = {names.groups: to_array(data[column], str(column)) for column in data.columns if str(column) == names.groups}
+        arrays = Arrays(inputs, {_target_name(inputs, names): y}, groups)
     elif isinstance(data, dict):
         arrays = _from_dict(data, names)
     elif isinstance(data, (tuple, list)):
@@ -87,22 +88,6 @@ def collect(data: Any, names: Names) -> Arrays:
                           "DataFrame")
     _check(arrays, names)
     return arrays
-
-
-def _apart(data: Any, name: str) -> Tuple[Any, Dict[str, np.ndarray]]:
-    """The data without that array or column, and what it holds; none where the data have none of that name."""
-    if frames.is_frame(data):
-        columns = [column for column in data.columns if str(column) == name]
-        groups = {name: to_array(data[column], name) for column in columns}
-        return data.drop(columns=columns), groups
-    if not isinstance(data, dict) and hasattr(data, "__getitem__") and hasattr(data, "__len__") and len(data) > 0:
-        if not isinstance(data, (tuple, list)) and isinstance(data[0], dict):  # a dataset of rows
-            items = [data[index] for index in range(len(data))]
-            data = {key: _stack([item[key] for item in items], str(key)) for key in items[0]}
-    if not isinstance(data, dict):
-        return data, {}
-    rest = {key: value for key, value in data.items() if str(key) != name}
-    return rest, {name: to_array(value, name) for key, value in data.items() if str(key) == name}
 
 
 def _check(arrays: Arrays, names: Names) -> None:
@@ -134,13 +119,15 @@ def _from_pair(data: Sequence[Any], names: Names) -> Arrays:
     if len(data) != 2:
         raise ConfigError(f"data: found {len(data)} parts, wanted (x, y); several inputs are ((x1, x2), y) or a dict")
     x, y = data
+    groups = {}
     if isinstance(x, dict):
         inputs = {str(name): to_array(value, name) for name, value in x.items()}
+        groups = {name: inputs.pop(name) for name in list(inputs) if name == names.groups}
     else:
         several = isinstance(x, (tuple, list)) and len(x) > 0 and hasattr(x[0], "shape") and not _are_rows(x, y, names)
         parts = x if several else (x,)
         inputs = {_input_name(names, i): to_array(part, _input_name(names, i)) for i, part in enumerate(parts)}
-    return Arrays(inputs, {} if y is None else {_target_name(inputs, names): to_array(y, "y")})
+    return Arrays(inputs, {} if y is None else {_target_name(inputs, names): to_array(y, "y")}, groups)
 
 
 def _are_rows(x: Sequence[Any], y: Any, names: Names) -> bool:
@@ -157,9 +144,10 @@ def _are_rows(x: Sequence[Any], y: Any, names: Names) -> bool:
 
 def _from_dict(data: Dict[Any, Any], names: Names) -> Arrays:
     arrays = {str(name): to_array(value, str(name)) for name, value in data.items()}
+    groups = {name: arrays.pop(name) for name in list(arrays) if name == names.groups}
     target = _target_among(arrays, names)
     inputs = {name: array for name, array in arrays.items() if name != target}
-    return Arrays(inputs, {} if target is None else {target: arrays[target]})
+    return Arrays(inputs, {} if target is None else {target: arrays[target]}, groups)
 
 
 def _target_among(arrays: Dict[str, Any], names: Names) -> Optional[str]:
