@@ -302,8 +302,8 @@ class Translator {
     const bool wrapper = std::find(kWrappers.begin(), kWrappers.end(), name) != kWrappers.end();
     if (!wrapper || body == record.inputs.end()) {
       json.fail(name.empty() ? "this op cannot be trained fused"
-                             : fmt::format("'{}' is data-dependent control flow, which cannot be trained fused; "
-                                           "write it with torch.where, or without the loop, and export again",
+                             : fmt::format("'{}' is control flow, which cannot be trained fused; write a choice with "
+                                           "torch.where, a loop of fixed length in Python, and export again",
                                            name));
     }
     Scope inner{body->second.value["graph"], {}, wrapped_no_gradient(name, record, json, scope)};

@@ -93,7 +93,8 @@ TEST_CASE("older archives say which torch to use", "[pt2]") {
 TEST_CASE("models that cannot be trained fused name the line to change", "[pt2]") {
   const auto [name, message] = GENERATE(table<std::string, std::string>(
       {{"control-flow",
-        "m.pt2: golden_forms.py:103: (model) (torch.ops.higher_order.cond): 'cond' is data-dependent control flow"},
+        "m.pt2: golden_forms.py:103: (model) (torch.ops.higher_order.cond): 'cond' is control flow, which cannot be "
+        "trained fused"},
        {"selection",
         "m.pt2: golden_forms.py:108: (model) (torch.ops.aten.index.Tensor): the size of its result depends on"},
        {"autocast", "torch.autocast is on within the model"},
@@ -192,7 +193,8 @@ TEST_CASE("graphs that are not what the schema says", "[pt2]") {
       {"no meta", in_graph("/tensor_values/conv2d", nullptr), "wanted an object"},
       {"op of no library", in_graph("/nodes/0/target", "os.system"), "this op cannot be trained fused"},
       {"control flow", in_graph("/nodes/0/target", "torch.ops.higher_order.while_loop"),
-       "make_golden.py:33: conv (torch.ops.higher_order.while_loop): 'while_loop' is data-dependent control flow"},
+       "make_golden.py:33: conv (torch.ops.higher_order.while_loop): 'while_loop' is control flow, which cannot be "
+       "trained fused"},
       {"half of a complex number", in_graph("/nodes/0/inputs/3/arg", {{"as_complex", {{"real", 1}}}}),
        "as_complex: found no 'imag'"},
       {"complex input", in_graph("/tensor_values/x/dtype", 10), "found input 'x' of complex numbers, wanted real ones"},
