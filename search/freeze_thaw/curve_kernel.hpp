@@ -51,6 +51,8 @@ class CurveKernel {
   [[nodiscard]] Matrix between(const CurvePoints& a, const CurvePoints& b) const;
   /// The covariance of a point with itself.
   [[nodiscard]] double variance() const;
+  /// The part of it that a trial does not share with others of its configuration: chance.
+  [[nodiscard]] double own_variance() const { return variances_[kOwnShape] + variances_[kOwnLevel]; }
 
  private:
   gp::Kernel configurations_;  ///< The kernel M over configurations, of variance 1.

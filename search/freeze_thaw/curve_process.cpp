@@ -94,13 +94,14 @@ CurveForecast::CurveForecast(const Inputs& inputs, const CurveHyperparameters& h
   half_ = llt.matrixL().solve(kernel_.between(known, wanted_));
   means_ = half_.transpose() * llt.matrixL().solve(y);
   variances_ = (kernel_.variance() - half_.colwise().squaredNorm().array()).transpose();
+  for (Index i = 0; i < variances_.size(); ++i) variances_[i] -= chance_of(i);
 }
 
 // Adds a row to the factors.
 void CurveForecast::believe(Index wanted) {
   const CurvePoints one{
       wanted_.x.row(wanted), wanted_.epochs.segment(wanted, 1), {wanted_.trial[static_cast<std::size_t>(wanted)]}};
-  const double root = std::sqrt(std::max(variances_[wanted], 0.0) + noise_);
+  const double root = std::sqrt(std::max(variances_[wanted], 0.0) + chance_of(wanted) + noise_);
   const Eigen::RowVectorXd row = (kernel_.between(one, wanted_) - half_.col(wanted).transpose() * half_) / root;
   half_.conservativeResize(half_.rows() + 1, half_.cols());
   half_.bottomRows(1) = row;

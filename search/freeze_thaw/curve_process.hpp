@@ -23,15 +23,20 @@ class CurveForecast {
                 CurvePoints wanted);
 
   [[nodiscard]] const Vector& means() const { return means_; }
-  /// Variances of the curves, without noise.
+  /// Variances of the curves, without noise; of a trial that has not begun also without the chance that is its own:
+  /// they tell how much is not known of its configuration.
   [[nodiscard]] const Vector& variances() const { return variances_; }
-  [[nodiscard]] double noise() const { return noise_; }
   /// The least of what the curves are expected to be at the known points, without the noise that values have there.
   [[nodiscard]] double least_known() const { return least_known_; }
   /// Counts one of the wanted values as known. Takes time (known + believed) x wanted.
   void believe(Eigen::Index wanted);
 
  private:
+  /// The part of a wanted point's variance that variances() leaves out, but for the noise.
+  [[nodiscard]] double chance_of(Eigen::Index wanted) const {
+    return wanted_.trial[static_cast<std::size_t>(wanted)] == kNoTrial ? kernel_.own_variance() : 0;
+  }
+
   CurveKernel kernel_;
   double noise_, least_known_;
   CurvePoints wanted_;

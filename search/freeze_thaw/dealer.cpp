@@ -87,8 +87,9 @@ Dealer::Choice Dealer::best_of(std::size_t first, std::size_t last, Worth worth)
 
 // The logarithm of the expected improvement.
 double Dealer::promise(std::size_t i) const {
+  constexpr double kLeast = 1e-9;  // as a share of the values' variance 1: what rounding leaves of a variance of 0
   const auto k = static_cast<Eigen::Index>(i);
-  const double deviation = std::sqrt(std::max(forecast_.variances()[k], 0.0) + forecast_.noise());
+  const double deviation = std::sqrt(std::max(forecast_.variances()[k], kLeast));
   return gp::log_improvement((forecast_.least_known() - forecast_.means()[k]) / deviation) + std::log(deviation) +
          feasible_[k];
 }

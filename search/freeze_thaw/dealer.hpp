@@ -46,8 +46,10 @@ struct Candidates {
   }
 };
 
-/// Deals slots once. A candidate promises its expected improvement on the least value known so far (values without
-/// their noise: one that was low by chance would leave nothing to improve).
+/// Deals slots once. A candidate promises its expected improvement on the least value known so far, both without the
+/// noise of values: one that was low by chance would leave nothing to improve. A new one promises what its
+/// configuration does, without the chance that is a trial's own: neighbours of the best trial would be tried again and
+/// again for theirs.
 ///
 /// Every other slot goes to the candidate that promises most for each epoch that it has left (expected improvement per
 /// second: Snoek, Larochelle and Adams, "Practical Bayesian Optimization of Machine Learning Algorithms", NIPS 2012,

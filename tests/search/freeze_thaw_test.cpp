@@ -132,6 +132,7 @@ TEST_CASE("a forecast is the dense posterior, also where values are believed") {
   const Vector y = some_values(known);
   CurvePoints wanted = some_points(6, 8);
   for (int& trial : wanted.trial) trial += 2;  // of trials that are known, and of others
+  wanted.trial[5] = kNoTrial;                  // what chance gives a new one does not count
   const CurveKernel kernel(inputs, hyper());
   const auto dense = [&](const CurvePoints& seen, const Vector& values) {
     Matrix covariance = kernel.between(seen, seen);
@@ -155,6 +156,10 @@ TEST_CASE("a forecast is the dense posterior, also where values are believed") {
   const auto [same_means, narrower] = dense(joined(known, one), more);
   CHECK((forecast.means() - same_means).norm() == Approx(0).margin(1e-9));
   CHECK((forecast.variances() - narrower).norm() == Approx(0).margin(1e-9));
+  const double before = forecast.variances()[5];
+  forecast.believe(5);
+  CHECK(forecast.variances()[5] < before);
+  CHECK(forecast.variances()[5] > 0);  // another trial of this configuration may come to something else
 }
 
 TEST_CASE("stages of training have eta times the epochs of the one before") {
