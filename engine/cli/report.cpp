@@ -13,10 +13,8 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/driver/study/runner.hpp"
-#include "engine/report/configurations.hpp"
 #include "engine/report/front.hpp"
 #include "engine/report/timeline.hpp"
-#include "engine/study_record/study_record.hpp"
 #include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
@@ -89,18 +87,6 @@ void write_timeline(const std::string& file, storage::Store& store, const Report
   print_to(file, file.ends_with(".svg") ? timeline_svg(*timeline, input.study) : timeline_trace(*timeline));
 }
 
-// With repetitions the best is that of the best configuration, as in `report`. A damaged study keeps what it has.
-void rank_configurations(storage::StudySummary& study, storage::Store& store) try {
-  const std::optional<storage::StudyRecord> record = store.find(study.name);
-  const std::optional<KeptConfig> kept = record ? unpack(*record) : std::nullopt;
-  if (!study.best || !kept || !settings_of(*kept, study.name).repetitions.any()) return;
-  const ReportInput input = read_report(store, study.name);
-  const trials::Trial* best = best_of(input);
-  study.best = best == nullptr ? std::nullopt : best->value();
-} catch (const Error& error) {
-  if (error.kind() != ErrorKind::kStorage) throw;
-}
-
 }  // namespace
 
 int report_command(const Words& words) {
@@ -133,9 +119,7 @@ int studies_command(const Words& words) {
   if (arguments.help()) return print(help_text(usage)), 0;
   const std::string format =
       one_of("--format", arguments.get<std::string>("format").value_or("table"), {"table", "json"});
-  const std::unique_ptr<storage::Store> store = open_store(arguments);
-  std::vector<storage::StudySummary> studies = store->studies();
-  for (storage::StudySummary& study : studies) rank_configurations(study, *store);
+  const std::vector<storage::StudySummary> studies = read_studies(*open_store(arguments));
   print(format == "json" ? studies_json(studies) : studies_table(studies));
   return 0;
 }

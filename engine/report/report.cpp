@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/report/configurations.hpp"
 #include "engine/report/front.hpp"
 #include "engine/study_record/study_record.hpp"
 
@@ -35,6 +36,17 @@ int place(trials::State state) {
 bool is_ahead(const std::optional<FrontPlace>& a, const std::optional<FrontPlace>& b) {
   if (!a || !b) return a.has_value() && !b;
   return a->front != b->front ? a->front < b->front : a->crowding > b->crowding;
+}
+
+void rank_configurations(storage::StudySummary& study, storage::Store& store) try {
+  const std::optional<storage::StudyRecord> record = store.find(study.name);
+  const std::optional<KeptConfig> kept = record ? unpack(*record) : std::nullopt;
+  if (!study.best || !kept || !settings_of(*kept, study.name).repetitions.any()) return;
+  const ReportInput input = read_report(store, study.name);
+  const trials::Trial* best = best_of(input);
+  study.best = best == nullptr ? std::nullopt : best->value();
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::kStorage) throw;
 }
 
 }  // namespace
@@ -76,6 +88,12 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
   if (!input.rounds.empty()) input.places = store.occupancy(study);
   if (!input.rounds.empty()) input.occupancy = occupancy_of(input.rounds, input.places, input.trials);
   return input;
+}
+
+std::vector<storage::StudySummary> read_studies(storage::Store& store) {
+  std::vector<storage::StudySummary> studies = store.studies();
+  for (storage::StudySummary& study : studies) rank_configurations(study, store);
+  return studies;
 }
 
 std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials) {

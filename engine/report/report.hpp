@@ -79,6 +79,10 @@ struct ReportInput {
 /// has come to; RFC 4180 quoting; absent values are empty.
 [[nodiscard]] std::string report_csv(const ReportInput& input, std::optional<int> top);
 
+/// The studies of a store. With repetitions the best value is that of the best configuration, as in a report; a study
+/// that is damaged keeps what the store says.
+[[nodiscard]] std::vector<storage::StudySummary> read_studies(storage::Store& store);
+
 /// The output of `hfta-tune studies`.
 [[nodiscard]] std::string studies_table(const std::vector<storage::StudySummary>& studies);
 [[nodiscard]] std::string studies_json(const std::vector<storage::StudySummary>& studies);
