@@ -193,6 +193,7 @@ TEST_CASE("reports of repetitions may come in any order") {
   std::reverse(log.begin(), log.end());  // the latest first, long before the verdicts that they follow from
   const auto scheduler = make();
   for (const Report& report : log) (void)scheduler->report(report.trial, report.epoch, report.value);
+  (void)scheduler->take_verdicts();
   for (const Report& report : log) {  // told again, all is known
     const Outcome& outcome = wanted[static_cast<std::size_t>(report.trial)];
     const Decision decision = scheduler->report(report.trial, report.epoch, report.value);
