@@ -139,7 +139,7 @@ TEST_CASE("what cannot be tried fails with words, and the study goes on") {
 }
 
 TEST_CASE("with repetitions an enqueued trial may name any that there is, and becomes the first of its configuration") {
-  StudyConfig config = random_config(9);
+  StudyConfig config = random_config(3);
   config.repetitions = {3, 1, trials::Rank::kMean};
   for (trials::Parameter& axis : config.repetitions.axes()) config.space.push_back(std::move(axis));
   StudyFixture study(config, Kept::kInFile);
