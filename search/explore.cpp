@@ -51,7 +51,7 @@ ParamValue moved(const Distribution& d, const ParamValue& value, bool up) {
   if (integer == nullptr && real == nullptr) return value;
   const double from = integer != nullptr ? static_cast<double>(*integer) : *real;
   const double factor = up ? kUp : kDown;
-  const ParamValue there = put_back(d, from * factor);
+  ParamValue there = put_back(d, from * factor);
   const double step = step_of(d);
   if (step == 0 || !(there == value)) return there;
   return put_back(d, from + (up == (from >= 0) ? step : -step));  // a small number of steps was rounded back

@@ -268,4 +268,4 @@ def number_of_data(m, x):
 
 
 REFUSED = {"chosen_by_mask": (refused(chosen_by_mask, head=linear(D)), "depends on the data"),
-           "number_of_data": (refused(number_of_data, head=linear(D)), "idioms_positions.py:")}
+           "number_of_data": (refused(number_of_data, head=linear(D)), "idioms.py:")}
