@@ -48,7 +48,7 @@ search::Completion Driver::Impl::completed(const storage::EnqueuedTrial& asked) 
   trials::Params repetition = asked.params;
   std::erase_if(repetition,
                 [&](const auto& param) { return trials::find_value(configuration, param.first) != nullptr; });
-  const search::Completion named = search::complete(repetitions.axes(), repetition, config.seed, asked.number);
+  search::Completion named = search::complete(repetitions.axes(), repetition, config.seed, asked.number);
   if (!named.problem.empty()) return named;
   search::Completion completion =
       search::complete(config.searched(), configuration, config.seed, asked.number, config.constraints);

@@ -65,6 +65,7 @@ void write_out_defaults(Graph& graph, const std::string& path) {
 
 std::vector<std::string> texts_of(const std::set<double>& numbers) {
   std::vector<std::string> texts;
+  texts.reserve(numbers.size());
   for (const double number : numbers) texts.push_back(shortest(number));
   return texts;
 }
@@ -118,6 +119,7 @@ void check_one_number(const Graph& graph, const Binding& binding, const Target& 
   }
   if (found.size() < 2) return;
   std::vector<std::string> places;
+  places.reserve(found.size());
   for (const auto& [number, node] : found) places.push_back(fmt::format("{} at {}", shortest(number), place_of(*node)));
   fail(binding.where,
        fmt::format("cannot bind '{}': it names {} different numbers: {}; '{}@{}' binds those that are {}", binding.path,
