@@ -21,8 +21,9 @@ Usage export_usage() {
   usage.synopsis = "hfta-tune export [STUDY] --storage URL --output FILE [--trial N] [--format F]";
   usage.about =
       "A trial's weights as safetensors, under the model's own names: what load_state_dict takes. They are those that\n"
-      "the trial's value was measured on, and are kept of the best trials (config: keep). Adapters of the config are\n"
-      "merged into them; --format peft writes the adapters alone, a folder that PeftModel.from_pretrained takes.\n";
+      "the trial's value was measured on, and are kept of the best trials (config: keep). Of a trial that is RUNNING,\n"
+      "as many are when a budget ends a study, they are the latest ones. Adapters of the config are merged into them;\n"
+      "--format peft writes the adapters alone, a folder that PeftModel.from_pretrained takes.\n";
   add_storage_option(usage.options);
   usage.options.add_options()("trial", po::value<int>()->value_name("N"),
                               "the best COMPLETE trial unless told; of several objectives one has to be told")(
@@ -74,7 +75,7 @@ int export_command(const Words& words) {
   SystemFiles files(faults, place.root);
   storage::StudyStates states(files, place.folder);
   write(output,
-        export_trial(config, *store, states.of(storage::StateKind::kFinished), arguments.get<int>("trial"), format));
+        export_trial(config, *store, states, arguments.get<int>("trial"), format));
   return 0;
 }
 

@@ -7,9 +7,9 @@
 #include "base/folder.hpp"
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
-#include "engine/driver/goals/best_repetitions.hpp"
-#include "engine/driver/states/checkpoint_manager.hpp"
+#include "engine/driver/goals/kept_weights.hpp"
 #include "engine/report/words.hpp"
+#include "storage/checkpoints.hpp"
 #include "storage/state_survey.hpp"
 
 namespace hfta::engine::doctor {
@@ -122,20 +122,17 @@ void StatesCheck::look_at_state(const StateEntry& entry, const std::set<int>* ke
   }
 }
 
-// The trials whose weights a run keeps, as CheckpointManager does. REQUIRES a config and rows.
+// The trials whose weights a run keeps. REQUIRES a config and rows.
 std::set<int> kept_weights(const ExaminedStudy& study) {
-  BestTrials best(study.config->keep, study.config->objectives);
-  BestRepetitions repetitions(study.config->repetitions, study.config->objectives.front().goal);
-  std::set<int> kept;
+  KeptWeights weights(*study.config);
   int draw = 0;
   for (const Trial* trial : trials::in_order(*study.rows, study.draws)) {
     const int own = draw++;
-    if (ExaminedStudy::goes_on(*trial)) continue;
-    if (trial->state == State::kComplete && !trial->values.empty()) (void)best.add(trial->number, trial->values);
-    repetitions.end(own, trial->number, trial->state, trial->value());
+    if (!ExaminedStudy::goes_on(*trial)) (void)weights.end(own, trial->number, trial->state, trial->values);
   }
+  std::set<int> kept;
   for (const int number : study.draws) {
-    if (best.contains(number) || repetitions.contains(number)) kept.insert(number);
+    if (weights.contains(number)) kept.insert(number);
   }
   return kept;
 }

@@ -44,12 +44,17 @@ std::string kept_text(storage::Checkpoints& finished, const std::vector<trials::
   return numbers.empty() ? "none is kept" : "kept are " + join(numbers);
 }
 
+bool any_runs(const std::vector<trials::Trial>& trials) {
+  return std::any_of(trials.begin(), trials.end(), [](const auto& t) { return t.state == trials::State::kRunning; });
+}
+
 const trials::Trial& only_best(const std::vector<trials::Trial>& trials, const StudyConfig& config,
                                storage::Store& store) {
   const std::vector<const trials::Trial*> best = best_trials(config, store, trials);
   if (best.empty()) {
-    throw Error(ErrorKind::kConfig, fmt::format("study '{}': found none that is best ({}), wanted one to export",
-                                                config.study, trials::why_none_is_best(trials)));
+    throw Error(ErrorKind::kConfig,
+                fmt::format("study '{}': found none that is best ({}), wanted one to export{}", config.study,
+                            trials::why_none_is_best(trials), any_runs(trials) ? "; --trial takes a RUNNING one" : ""));
   }
   if (best.size() == 1) return *best.front();
   std::vector<std::string> numbers;
@@ -69,17 +74,18 @@ const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const Stud
                                               config.study, trials.empty() ? 0 : trials.back().number));
 }
 
-// Whether the trial's values were measured at that epoch: only then its state is the one to export.
-bool gave_values(const trials::Trial& trial, int epoch, const trials::Objectives& objectives) {
+// What the trial was worth after that epoch; none where it is not recorded.
+std::vector<double> values_at(const trials::Trial& trial, int epoch, const trials::Objectives& objectives) {
   const auto record =
       std::find_if(trial.epochs.begin(), trial.epochs.end(), [&](const auto& e) { return e.epoch == epoch; });
-  const std::vector<double>& values = trial.values;
-  if (record == trial.epochs.end() || values.size() != objectives.size()) return false;
-  for (std::size_t i = 0; i < objectives.size(); ++i) {
-    const auto found = record->metrics.find(objectives[i].metric);
-    if (found == record->metrics.end() || found->second != values[i]) return false;
+  std::vector<double> values;
+  if (record == trial.epochs.end()) return values;
+  for (const trials::Objective& objective : objectives) {
+    const auto found = record->metrics.find(objective.metric);
+    if (found == record->metrics.end()) return {};
+    values.push_back(found->second);
   }
-  return true;
+  return values;
 }
 
 // The trials whose weights are kept, in words.
@@ -88,16 +94,29 @@ std::string kept_words(const StudyConfig& config) {
   return fmt::format("the best {} finished trials", std::max(config.keep, 1));
 }
 
-storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& config, storage::Checkpoints& finished,
+// The state of a trial that is not done: the best one where the best epoch counts, else the newest. A trial that goes
+// on from a copy of another one has none of its own.
+std::optional<storage::Checkpoint> latest_state(int number, const StudyConfig& config, storage::StudyStates& states) {
+  using storage::StateKind;
+  if (states.of(StateKind::kCopied).load(number)) return std::nullopt;
+  return states.of(config.select_best ? StateKind::kFinished : StateKind::kRunning).load(number);
+}
+
+storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& config, storage::StudyStates& states,
                                const std::vector<trials::Trial>& trials) {
+  storage::Checkpoints& finished = states.of(storage::StateKind::kFinished);
   std::optional<storage::Checkpoint> found;
   if (trial.state == trials::State::kComplete) found = finished.load(trial.number);
+  if (trial.state == trials::State::kRunning) found = latest_state(trial.number, config, states);
   if (!found) {
-    throw Error(ErrorKind::kConfig, fmt::format("study '{}': found no weights of trial {} ({}), wanted one of {}: {}",
+    throw Error(ErrorKind::kConfig, fmt::format("study '{}': found no weights of trial {} ({}), wanted one of {}: {}{}",
                                                 config.study, trial.number, trials::name_of(trial.state),
-                                                kept_words(config), kept_text(finished, trials)));
+                                                kept_words(config), kept_text(finished, trials),
+                                                any_runs(trials) ? "; or one that is RUNNING and has a state" : ""));
   }
-  if (gave_values(trial, found->epoch, config.objectives)) return std::move(*found);
+  const std::vector<double> values = values_at(trial, found->epoch, config.objectives);
+  const bool fits = trial.state == trials::State::kRunning ? !values.empty() : values == trial.values;
+  if (fits) return std::move(*found);
   throw Error(
       ErrorKind::kStorage,
       fmt::format("study '{}': trial {}: found weights of epoch {}, wanted those of the epoch that its value was "
@@ -125,18 +144,18 @@ std::optional<ExportFormat> export_format(const std::string& word) {
   return std::nullopt;
 }
 
-std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store& store, storage::Checkpoints& finished,
+std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store& store, storage::StudyStates& states,
                                        std::optional<int> number, ExportFormat format) {
   const std::vector<trials::Trial> trials = store.trials(config.study);
   const trials::Trial& trial = chosen(trials, config, store, number);
-  const storage::Checkpoint kept = kept_state(trial, config, finished, trials);
+  const storage::Checkpoint kept = kept_state(trial, config, states, trials);
   Tensors tensors = fusion::parse_safetensors(kept.bytes).tensors;
   drop_optimizer_state(tensors);
   std::map<std::string, std::string> metadata = {{"format", "pt"},
                                                  {"study", config.study},
                                                  {"trial", std::to_string(trial.number)},
                                                  {"epoch", std::to_string(kept.epoch)}};
-  const std::vector<double>& values = trial.values;
+  const std::vector<double> values = values_at(trial, kept.epoch, config.objectives);
   for (std::size_t i = 0; i < values.size(); ++i) metadata.emplace(config.objectives[i].metric, shortest(values[i]));
   const std::optional<ModelFile> file = config.task(trials::latest_params(trial)).model_file;
   if (!file && format == ExportFormat::kWeights) return {{"", fusion::write_safetensors(tensors, metadata)}};

@@ -1,6 +1,5 @@
 #include "engine/driver/states/checkpoint_manager.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace hfta::engine {
@@ -8,57 +7,24 @@ namespace hfta::engine {
 using storage::Checkpoint;
 using storage::StateKind;
 
-BestTrials::BestTrials(int keep, trials::Objectives objectives)
-    : most_(static_cast<std::size_t>(std::max(keep, 1))), objectives_(std::move(objectives)) {}
-
-// A trial that has left the front never comes back to it, so the order in which trials are added does not matter.
-std::vector<int> BestTrials::add(int number, const std::vector<double>& values) {
-  if (objectives_.size() == 1) return add_to_best(number, values.front());
-  const std::optional<trials::Point> point = trials::point_of(values, objectives_);
-  return point ? front_.add(number, *point) : std::vector{number};
-}
-
-std::vector<int> BestTrials::add_to_best(int number, double value) {
-  const auto worse = std::find_if(best_.begin(), best_.end(), [&](const Kept& kept) {
-    return trials::better(value, kept.value, objectives_.front().goal) || (value == kept.value && number < kept.number);
-  });
-  best_.insert(worse, {value, number});
-  if (best_.size() <= most_) return {};
-  const int surpassed = best_.back().number;
-  best_.pop_back();
-  return {surpassed};
-}
-
-bool BestTrials::contains(int number) const {
-  if (front_.contains(number)) return true;
-  return std::any_of(best_.begin(), best_.end(), [&](const Kept& kept) { return kept.number == number; });
-}
-
-std::vector<int> BestTrials::numbers() const {
-  std::vector<int> all = front_.numbers();
-  for (const Kept& kept : best_) all.push_back(kept.number);
-  return all;
-}
-
 CheckpointManager::CheckpointManager(storage::StudyStates& states, const StudyConfig& config,
                                      std::function<void()> settle)
     : states_(states),
       settle_(std::move(settle)),
       select_best_(config.select_best),
-      best_(config.keep, config.objectives),
-      repetitions_(config.repetitions, config.objectives.front().goal) {}
+      kept_(config) {}
 
 void CheckpointManager::begin(TrialTable& table) {
   for (const StateKind kind : storage::kStateKinds) of(kind).sweep();
   std::set<int> unfinished, copies;
   for (int draw = 0; draw < table.drawn(); ++draw) {
     const trials::Trial& t = table.trial(draw);
-    if (table.entry(draw).phase != Phase::kDone) {
+    if (table.entry(draw).phase == Phase::kDone) {
+      (void)kept_.end(draw, t.number, t.state, t.values);
+    } else {
       unfinished.insert(t.number);
       if (load_up_to(StateKind::kCopied, t.number, table.entry(draw).copied)) copies.insert(t.number);
     }
-    if (t.state == trials::State::kComplete && !t.values.empty()) (void)best_.add(t.number, t.values);
-    if (table.entry(draw).phase == Phase::kDone) repetitions_.end(draw, t.number, t.state, t.value());
   }
   for (const int number : of(StateKind::kRunning).trials()) {
     unfinished.contains(number) ? (void)on_disk_.insert(number) : of(StateKind::kRunning).remove(number);
@@ -71,10 +37,9 @@ void CheckpointManager::begin(TrialTable& table) {
     of(StateKind::kFinished).remove(number);
     on_disk_.erase(number);
   }
-  (void)repetitions_.take_released();
   // A run that was killed may have left weights of a trial that was about to be COMPLETE, which now may end otherwise.
   for (const int number : of(StateKind::kFinished).trials()) {
-    if (is_kept(number)) continue;
+    if (kept_.contains(number)) continue;
     select_best_&& unfinished.contains(number) ? (void)best_on_disk_.insert(number)
                                                : of(StateKind::kFinished).remove(number);
   }
@@ -160,31 +125,25 @@ void CheckpointManager::copy(const TrialRecord& entry, int number, const HeldSta
 
 void CheckpointManager::keep(int draw, int number, const std::vector<double>& values, int epoch, const HeldState& state,
                              WriteBatch& batch) {
-  const std::vector<int> surpassed = best_.add(number, values);
-  repetitions_.end(draw, number, trials::State::kComplete, values.front());
-  if (is_kept(number)) batch.kept.push_back({StateKind::kFinished, number, epoch, state});
-  for (const int other : surpassed) {
-    if (other != number && !is_kept(other)) batch.needless.emplace_back(StateKind::kFinished, other);
-  }
-  remove_released(number, batch);
+  end(draw, number, trials::State::kComplete, values, batch);
+  if (kept_.contains(number)) batch.kept.push_back({StateKind::kFinished, number, epoch, state});
 }
 
 void CheckpointManager::give_up(int draw, int number, trials::State state, WriteBatch& batch) {
-  repetitions_.end(draw, number, state, std::nullopt);
-  remove_released(number, batch);
+  end(draw, number, state, {}, batch);
 }
 
-// Removes weights that are no longer needed; those of trial `but` were never written.
-void CheckpointManager::remove_released(int but, WriteBatch& batch) {
-  for (const int number : repetitions_.take_released()) {
-    if (number != but && !is_kept(number)) batch.needless.emplace_back(StateKind::kFinished, number);
+void CheckpointManager::end(int draw, int number, trials::State state, const std::vector<double>& values,
+                            WriteBatch& batch) {
+  for (const int other : kept_.end(draw, number, state, values)) {
+    if (other != number) batch.needless.emplace_back(StateKind::kFinished, other);
   }
 }
 
 void CheckpointManager::forget(int number, WriteBatch& batch) {
   if (on_disk_.erase(number) > 0) batch.needless.emplace_back(StateKind::kRunning, number);
   if (copied_.erase(number) > 0) batch.needless.emplace_back(StateKind::kCopied, number);
-  if (best_on_disk_.erase(number) > 0 && !is_kept(number)) {
+  if (best_on_disk_.erase(number) > 0 && !kept_.contains(number)) {
     batch.needless.emplace_back(StateKind::kFinished, number);
   }
 }

@@ -8,46 +8,17 @@
 #include <set>
 #include <vector>
 
-#include "engine/driver/goals/best_repetitions.hpp"
+#include "engine/driver/goals/kept_weights.hpp"
 #include "engine/driver/trials/trial_table.hpp"
 #include "engine/driver/writing/write_batch.hpp"
 #include "engine/trainer.hpp"
 #include "storage/checkpoints.hpp"
-#include "trials/pareto.hpp"
 #include "trials/trial.hpp"
 
 namespace hfta::engine {
 
-/// The best of the COMPLETE trials added, ties to the lower number: the trials whose weights are kept. With
-/// several objectives: the Pareto front.
-class BestTrials {
- public:
-  /// Keeps at most `keep` trials, and at least one, which is tested when the study ends; of several objectives the
-  /// whole front, which is tested then, however large.
-  BestTrials(int keep, trials::Objectives objectives);
-  /// `values`: one per objective; of several objectives a trial without a point (trials/pareto.hpp) is never among the
-  /// best. Returns the numbers of the trials that are no longer among the best, which may be this one.
-  std::vector<int> add(int number, const std::vector<double>& values);
-  [[nodiscard]] bool contains(int number) const;
-  /// The trials' numbers, best first; with several objectives ascending.
-  [[nodiscard]] std::vector<int> numbers() const;
-
- private:
-  struct Kept {
-    double value;
-    int number;
-  };
-  std::vector<int> add_to_best(int number, double value);
-
-  std::size_t most_;
-  trials::Objectives objectives_;
-  std::vector<Kept> best_;     ///< For one objective: the best trials, best first, at most `most_`.
-  trials::ParetoFront front_;  ///< For several objectives: the Pareto front.
-};
-
 /// Running states belong to trials that are not done. Finished states are those that a trial's value was measured on:
-/// of the best `keep` COMPLETE trials, of those that BestRepetitions names and, with metric.select best, of trials that
-/// still run. A copied state is the one that its trial continues from until the trial has a running state of its own:
+/// of trials that KeptWeights names and, with metric.select best, of trials that still run. A copied state is the one that its trial continues from until the trial has a running state of its own:
 /// while a copied state exists, running states are from before the copy. Files to write and to remove are added to
 /// write batches; only begin(), restore() and finished_state() access the disk.
 class CheckpointManager {
@@ -84,9 +55,8 @@ class CheckpointManager {
 
  private:
   [[nodiscard]] storage::Checkpoints& of(storage::StateKind kind) { return states_.of(kind); }
-  /// Whether the finished state of that COMPLETE trial is kept.
-  [[nodiscard]] bool is_kept(int number) const { return best_.contains(number) || repetitions_.contains(number); }
-  void remove_released(int but, WriteBatch& batch);
+  /// A trial has ended: removes the weights that are no longer kept, but for its own, which are not on disk.
+  void end(int draw, int number, trials::State state, const std::vector<double>& values, WriteBatch& batch);
   /// The kind of state that an unfinished trial continues from; nullopt if it has nothing on disk.
   [[nodiscard]] std::optional<storage::StateKind> kind_on_disk(int number) const;
   [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);
@@ -98,8 +68,7 @@ class CheckpointManager {
   storage::StudyStates& states_;
   std::function<void()> settle_;
   bool select_best_;
-  BestTrials best_;
-  BestRepetitions repetitions_;
+  KeptWeights kept_;
   std::set<int> on_disk_;       ///< Numbers with files under `running`, or on their way there.
   std::set<int> best_on_disk_;  ///< Unfinished trials with files under `finished`, or queued to be written there.
   std::set<int> copied_;        ///< Trials with files under `copied`, or queued to be written there.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "engine/driver/states/checkpoint_manager.hpp"
+#include "engine/driver/goals/best_trials.hpp"
 #include "engine/driver/study/redraw.hpp"
 #include "engine/driver/study/study.hpp"
 #include "storage/checkpoints.hpp"

@@ -48,7 +48,7 @@ std::map<std::string, std::vector<std::byte>> contents(const std::vector<std::by
 class Finished {
  public:
   explicit Finished(StudyConfig config = digits_config())
-      : study(std::move(config)), store(study.open()), kept(study.files, study.checkpoints / "finished") {
+      : study(std::move(config)), store(study.open()), states(study.files, study.checkpoints), kept(states.of(storage::StateKind::kFinished)) {
     store->create(new_record(study.config, {"/digits.yaml", {}}));
     trials::Params params;
     for (const trials::Parameter& p : digits_space()) params.emplace_back(p.name, extremes_of(p));
@@ -77,12 +77,13 @@ class Finished {
   }
 
   std::vector<std::byte> exported(std::optional<int> number = {}) {
-    return export_trial(study.config, *store, kept, number, ExportFormat::kWeights).front().bytes;
+    return export_trial(study.config, *store, states, number, ExportFormat::kWeights).front().bytes;
   }
 
   StudyFixture study;
   std::unique_ptr<storage::Store> store;
-  storage::Checkpoints kept;
+  storage::StudyStates states;
+  storage::Checkpoints& kept;
 
  private:
   static trials::ParamValue extremes_of(const trials::Parameter& p) {
@@ -133,7 +134,7 @@ TEST_CASE("a study without a COMPLETE trial has nothing to export") {
   StudyFixture study(digits_config());
   const std::unique_ptr<storage::Store> store = study.open();
   store->create(new_record(study.config, {}));
-  storage::Checkpoints kept(study.files, study.checkpoints / "finished");
+  storage::StudyStates kept(study.files, study.checkpoints);
   CHECK_THROWS_WITH(export_trial(study.config, *store, kept, {}, ExportFormat::kWeights),
                     "study 'digits': found none that is best (no trial is COMPLETE), wanted one to export");
 }
@@ -247,7 +248,7 @@ class Adapted {
   }
 
   std::vector<ExportedFile> files(ExportFormat format) {
-    return export_trial(finished.study.config, *finished.store, finished.kept, 1, format);
+    return export_trial(finished.study.config, *finished.store, finished.states, 1, format);
   }
 
   Finished finished;
@@ -315,10 +316,10 @@ TEST_CASE("what PEFT's folder has no place for is named", "[adapters]") {
                     Catch::Contains("'norm.running_mean' changed while the trial was trained"));
   CHECK(adapted.files(ExportFormat::kMerged).size() == 1);
   Finished plain(config_of_file(kModel));
-  CHECK_THROWS_WITH(export_trial(plain.study.config, *plain.store, plain.kept, 1, ExportFormat::kPeft),
+  CHECK_THROWS_WITH(export_trial(plain.study.config, *plain.store, plain.states, 1, ExportFormat::kPeft),
                     Catch::Contains("found a model without adapters"));
   Finished layers;
-  CHECK_THROWS_WITH(export_trial(layers.study.config, *layers.store, layers.kept, 1, ExportFormat::kPeft),
+  CHECK_THROWS_WITH(export_trial(layers.study.config, *layers.store, layers.states, 1, ExportFormat::kPeft),
                     Catch::Contains("has a model of layers, which has no adapters"));
 }
 

@@ -28,9 +28,8 @@ TEST_CASE("export wants to be told which trial of a front, unless there is one")
   REQUIRE(front.size() > 1);
   const std::unique_ptr<storage::Store> store = study.open();
   storage::StudyStates states(study.files, study.checkpoints);
-  storage::Checkpoints& finished = states.of(storage::StateKind::kFinished);
   const auto exported = [&](std::optional<int> number) {
-    return export_trial(study.config, *store, finished, number, ExportFormat::kWeights).front().bytes;
+    return export_trial(study.config, *store, states, number, ExportFormat::kWeights).front().bytes;
   };
   CHECK_THROWS_WITH(exported({}), Catch::Contains("--trial: found nothing, wanted one of the") &&
                                       Catch::Contains("on the Pareto front of study 'digits': " +
