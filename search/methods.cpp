@@ -79,22 +79,14 @@ std::unique_ptr<Sampler> dehb(const MethodOptions& options, const SearchTask& ta
                    static_cast<int>(task.prior.size()));
 }
 
-FreezeThawOptions freeze_thaw_options(const MethodOptions& options, const SearchTask& task) {
-  FreezeThawOptions own = options.freeze_thaw;
-  constexpr int kUnknown = 8;
-  if (own.slots == 0) own.slots = task.width.value_or(kUnknown);
-  return own;
-}
-
 std::unique_ptr<Sampler> freeze_thaw_sampler(const MethodOptions& options, const SearchTask& task) {
-  return make_freeze_thaw(task.space, task.splitting, task.seed, task.goal, freeze_thaw_options(options, task),
-                          task.repeats);
+  return make_freeze_thaw(task.space, task.splitting, task.seed, task.goal, options.freeze_thaw, task.repeats);
 }
 
 std::unique_ptr<Scheduler> freeze_thaw_scheduler(const MethodOptions& options, const SearchTask& task,
                                                  const std::vector<int>& run_caps) {
-  return make_freeze_thaw_scheduler(task.space, task.splitting, task.seed, task.goal,
-                                    freeze_thaw_options(options, task), task.prior, run_caps);
+  return make_freeze_thaw_scheduler(task.space, task.splitting, task.seed, task.goal, options.freeze_thaw, task.prior,
+                                    run_caps, task.slots);
 }
 
 std::unique_ptr<Scheduler> dehb_brackets(const MethodOptions& options, const SearchTask& task,
@@ -154,7 +146,7 @@ std::vector<MethodField> freeze_thaw_fields() {
       {"startup_trials", [](MethodOptions& all) -> int& { return all.freeze_thaw.startup_trials; }, 1, 1'000'000,
        nullptr, "New trials alone begin until so many have shown a value."},
       {"slots", [](MethodOptions& all) -> int& { return all.freeze_thaw.slots; }, 0, 1'000'000, nullptr,
-       "Trials that are picked to train side by side; 0: `array.width`, or 8 where that is not a number."},
+       "Trials that are picked to train side by side; 0: as many as the devices' arrays have slots."},
       {"eta", [](MethodOptions& all) -> int& { return all.freeze_thaw.eta; }, 2, 1000, nullptr,
        "A stage of training has `eta` times the epochs of the one before; half of the slots are dealt to all stages in "
        "turn."},
@@ -331,9 +323,9 @@ std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions&
   validate(task.space);
   check_numbers(method, options);
   const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior,
-                     splitting = task.splitting, width = task.width,
+                     splitting = task.splitting, slots = task.slots,
                      goals = task.goals](const trials::Space& space, std::uint64_t seed, Repeats repeats) {
-    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, width, goals, repeats});
+    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, slots, goals, repeats});
   };
   const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
   std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);

@@ -2,6 +2,7 @@
 /// Methods of search by name: the values that `method` in a config may have.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -40,7 +41,7 @@ struct SearchTask {
   std::vector<trials::Params> points = {};  ///< Drawn first; what a point lacks is drawn at random.
   History prior = {};                       ///< Trials of an earlier study, which draws of a method that learns see.
   std::set<std::string> splitting = {};     ///< Those of `fixed` that trials must share to train side by side.
-  std::optional<int> width = {};            ///< Slots, where the config says how many.
+  std::function<int()> slots = {};          ///< How many trials train side by side, once some do; unset: unknown.
   std::vector<trials::Goal> goals = {};     ///< Goals of all objectives; empty: there is one, with `goal`.
   Repeats repeats = Repeats::kAvoided;      ///< Whether the sampler may repeat draws of a finite space.
 };

@@ -22,9 +22,10 @@ class Sampler {
   /// Parameters of draws first..first+k-1 (0-based count of everything that a sampler ever drew in the study, without
   /// enqueued trials), fewer when the space is exhausted. REQUIRES first and k of at least 0. Deterministic in its
   /// arguments. The result is that of k calls for one draw each, where the history grows after each call by the new
-  /// draw, without any value. `given`: values that the draws are to have of some parameters. A sampler that learns
-  /// chooses the others by what it knows; where it finds no such configuration that may be drawn, a draw has other
-  /// values. A sampler that does not learn pays no heed to them.
+  /// draw, without any value. REQUIRES that `given`, and the parameters in the history, are values of the space.
+  /// `given`: values that the draws are to have of some parameters. A sampler that learns chooses the others by what it
+  /// knows; where it finds no such configuration that may be drawn, a draw has other values. A sampler that does not
+  /// learn pays no heed to them.
   [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k, const History& history,
                                                         const trials::Params& given) = 0;
   [[nodiscard]] std::vector<trials::Params> ask(int first, int k, const History& history) {
@@ -106,8 +107,8 @@ struct EvolutionOptions {
 /// Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019): of
 /// some trials of the population, the best one is the parent, and one parameter of it is changed: a category is drawn
 /// anew, a number is moved, or now and then drawn anew. Until a population has ended, Sobol points. Trials rank as in
-/// TPE. No configuration is drawn twice as long as another is found. This sampler
-/// learns.
+/// TPE. No configuration is drawn twice as long as another is found. This sampler learns. Throws Error{kConfig} for
+/// impossible options.
 [[nodiscard]] std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                       const EvolutionOptions& options,
                                                       Repeats repeats = Repeats::kAvoided);
@@ -161,7 +162,7 @@ struct DehbOptions {
 /// Freeze-thaw's sampler: the new configurations among the picks of its scheduler (make_freeze_thaw_scheduler()), by
 /// the same forecasts. Until startup_trials have shown a value, Sobol points. `splitting`: parameters that trials have
 /// to share to train side by side. No configuration is drawn twice as long as another is
-/// found. This sampler learns.
+/// found. This sampler learns. Throws Error{kConfig} for impossible options.
 [[nodiscard]] std::unique_ptr<Sampler> make_freeze_thaw(const trials::Space& space,
                                                         const std::set<std::string>& splitting, std::uint64_t seed,
                                                         trials::Goal goal, const FreezeThawOptions& options,

@@ -5,6 +5,7 @@
 /// study's result does not depend on widths, devices or interruptions.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -98,7 +99,7 @@ struct PbtOptions {
 struct FreezeThawOptions {
   int max_epochs = 27;
   int startup_trials = 10;  ///< New trials alone begin until so many have shown a value.
-  int slots = 0;            ///< Trials that train side by side, new ones included; 0 only in MethodOptions.
+  int slots = 0;            ///< Trials that train side by side, new ones included; 0: as many as the study has slots.
   int eta = 3;              ///< A stage of training has eta times the epochs of the one before.
   int random_percent = 50;  ///< Percentage of the new configurations that are Sobol points, whatever they promise.
 };
@@ -130,9 +131,9 @@ struct FreezeThawOptions {
 /// Hyperparameter Configurations", NeurIPS 2022): every trial pauses after every epoch, and the slots go to the trials
 /// that promise most, new ones included. A trial promises the expected improvement of its last epoch's value y,
 ///
-///     E[max(0, y* - y)],  y ~ N(mean, variance + noise),
+///     E[max(0, y* - y)],  y ~ N(mean, variance),
 ///
-/// over the best value y* known so far, less its noise, by a process over learning curves
+/// over the best value y* known so far, both without noise, by a process over learning curves
 /// (freeze_thaw/curve_kernel.hpp). Every other slot goes to the trial that promises most for each epoch it has left.
 /// The slots between are dealt in turn to new trials and to those in each stage of training, of less than eta epochs,
 /// than eta^2, and so on, as in asynchronous Hyperband (Li et al., 2020), where from eta epochs on the best value so
@@ -140,12 +141,12 @@ struct FreezeThawOptions {
 /// as known once picked, at what is expected of it, so that those picked together differ. Where devices train only
 /// trials side by side that share `splitting` parameters, all picks share those of one pick, chosen by chance. Who goes
 /// on is a function of the known values alone: kPause verdicts take back what has not begun. Nobody is stopped; with a
-/// run_cap every trial trains to its end. `prior`: trials of an earlier study.
-[[nodiscard]] std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(const trials::Space& space,
-                                                                    const std::set<std::string>& splitting,
-                                                                    std::uint64_t seed, trials::Goal goal,
-                                                                    const FreezeThawOptions& options, History prior,
-                                                                    const std::vector<int>& run_caps);
+/// run_cap every trial trains to its end. `prior`: trials of an earlier study. `slots`: how many trials train side by
+/// side, asked whenever slots are dealt, unless the options say it; 8 where neither does. The same values and slots
+/// give the same verdicts. Throws Error{kConfig} for impossible options.
+[[nodiscard]] std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
+    const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed, trials::Goal goal,
+    const FreezeThawOptions& options, History prior, const std::vector<int>& run_caps, std::function<int()> slots = {});
 
 /// Population based training (Jaderberg et al., arXiv 1711.09846), by truncation. Every `interval` epochs a population
 /// waits until all of its trials have reached that epoch. n of them have not failed; the worst floor(n * truncation /

@@ -49,7 +49,8 @@ double UnitScale::fraction(double value) const {
   if (const auto interval = interval_of(d)) {
     const double x = std::clamp(value, interval->low, interval->high);
     // The differences are taken of halves, so that they cannot overflow.
-    at = ((interval->log ? std::log(x) : x) / 2 - interval->a / 2) / (interval->b / 2 - interval->a / 2);
+    const double width = interval->b / 2 - interval->a / 2;  // 0: of two numbers beside 0
+    if (width > 0) at = ((interval->log ? std::log(x) : x) / 2 - interval->a / 2) / width;
   } else {
     const double exponent = is_logarithmic(d.kind) ? (value > 0 ? std::log(value) : -HUGE_VAL) : value;
     at = ((exponent - d.mu) / d.sigma / kDeviations + 1) / 2;

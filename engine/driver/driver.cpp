@@ -74,7 +74,7 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
               .stop = all.stop,
               .beside = all.record_beside},
              config.study),
-      table(config, study.run_caps, prior_of(study)),
+      table(config, study.run_caps, prior_of(study), [this] { return slots(); }),
       queue(table),
       checkpoints(all.states, config,
                   [this] {
@@ -177,6 +177,18 @@ bool Driver::Impl::any_busy() const {
     if (dependencies.workers.busy(i)) return true;
   }
   return false;
+}
+
+int Driver::Impl::slots() {
+  int first = 0;
+  while (first < table.drawn() && !is_whole(first)) ++first;
+  if (first == table.drawn()) return 1;
+  const std::string partition = config.partition(table.params(first));
+  int all = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!devices[i].failed) all += array_scheduler.most_slots(i, partition, first);
+  }
+  return all;
 }
 
 // The earliest draws get the epochs that the budget leaves, one each. False: there is none for this array.

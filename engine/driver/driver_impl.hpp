@@ -50,6 +50,8 @@ struct Driver::Impl {
   /// Whether nothing more is to be started.
   [[nodiscard]] bool halted() const { return dependencies.stop.load() != 0 || budget.ended(); }
   bool trim_to_budget(OpenArray& array, std::size_t device);
+  /// How many trials train side by side: the slots of all devices, at the width of arrays for the study's first trial.
+  [[nodiscard]] int slots();
   /// Whether the trial is a repetition of a configuration that another program asked for and that cannot be tried.
   [[nodiscard]] bool is_hopeless(int draw) {
     const trials::Trial& first = table.trial(table.repetitions().first_of(draw));

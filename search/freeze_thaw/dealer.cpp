@@ -24,13 +24,8 @@ Dealer::Dealer(Candidates candidates, CurveForecast forecast, Vector feasible, c
       gone_(from_.size(), false) {}
 
 std::vector<Pick> Dealer::deal(std::uint64_t number, const Request& request) {
-  for (int slot = 0; slot < request.slots; ++slot) {
+  for (int slot = 0; slot < request.slots || made_new_ < request.least_new; ++slot) {
     const Choice chosen = of_slot(number + static_cast<std::uint64_t>(slot), made_new_ < request.room);
-    if (!chosen) break;
-    take(*chosen);
-  }
-  while (made_new_ < request.least_new) {
-    const Choice chosen = new_one();
     if (!chosen) break;
     take(*chosen);
   }

@@ -19,11 +19,12 @@ struct Pick {
   Vector x;              ///< Its configuration.
 };
 
-/// How many picks are wanted, and how many of them may or must be new.
+/// How many picks are wanted: until there are `slots`, and `least_new` new ones among them, or nothing is left to pick.
+/// The picks of one request begin as those of another that differs in these two.
 struct Request {
-  int slots = 1;      ///< Picks, or fewer where there is nothing to pick.
-  int room = 0;       ///< The most of them that may be new.
-  int least_new = 0;  ///< Further new ones follow until there are so many; room does not count for these.
+  int slots = 1;
+  int room = 0;  ///< The most of them that may be new; at least `least_new`.
+  int least_new = 0;
 };
 
 /// A stage of training: a new trial is in stage 0, one of less than eta epochs in stage 1, of less than eta^2 in

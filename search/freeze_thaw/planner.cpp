@@ -1,5 +1,7 @@
 #include "search/freeze_thaw/planner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/random.hpp"
 #include "search/sampler/gp/feasibility.hpp"
 #include "search/sampler/gp/maximum.hpp"
@@ -22,7 +25,10 @@ constexpr std::size_t kMostObserved = 160;  // values that forecasts are made fr
 constexpr std::size_t kMostFitted = 80;     // values that hyperparameters are fitted to
 constexpr std::size_t kMostTried = 60;      // trials that tell where others fail
 constexpr std::size_t kCube = 192;          // new configurations of the whole space that are weighed
+constexpr int kSome = 8;                    // picks that tell whose turn it is: which trials may train side by side
 constexpr std::size_t kGood = 6;            // best trials, around which further ones are weighed
+// Nearer ones would hardly differ: what chance gives two trials of one configuration is more.
+constexpr gp::Reach kReach = {-1, -0.5};
 
 std::uint64_t values_in(const std::vector<Curve>& curves) {
   return std::accumulate(curves.begin(), curves.end(), std::uint64_t{0},
@@ -65,6 +71,14 @@ bool has_begun(const std::vector<Curve>& curves, const FreezeThawOptions& option
 Planner::Planner(const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed,
                  const FreezeThawOptions& options)
     : space_(space), inputs_(space), seed_(seed), options_(options) {
+  if (options.max_epochs < 1 || options.startup_trials < 1 || options.slots < 0 || options.eta < 2 ||
+      options.random_percent < 0 || options.random_percent > 100) {
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("freeze_thaw: found max_epochs {}, startup_trials {}, slots {}, eta {} and random_percent "
+                    "{}, wanted at least 1, 1, 0 and 2, and 0 to 100",
+                    options.max_epochs, options.startup_trials, options.slots, options.eta, options.random_percent));
+  }
   for (Index i = 0; i < inputs_.size(); ++i) {
     const Dimension& dimension = inputs_.dimensions()[static_cast<std::size_t>(i)];
     if (splitting.contains(space_[dimension.parameter].name)) splitting_.push_back(i);
@@ -133,7 +147,7 @@ Candidates Planner::candidates_of(const std::vector<Curve>& curves, const std::v
   for (const Vector& x : sequence) add_new(x);
   all.sequence = all.size() - all.waiting;
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 0);
-  for (Vector& x : gp::neighbours(inputs_, good_ones(curves, inputs_.size()), random)) add_new(std::move(x));
+  for (Vector& x : gp::neighbours(inputs_, good_ones(curves, inputs_.size()), kReach, random)) add_new(std::move(x));
   return all;
 }
 
@@ -144,7 +158,7 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
   const std::optional<gp::Feasibility> feasibility = feasibility_of(inputs_, curves);
   const std::uint64_t number = values_in(curves);
   const std::vector<Vector> sequence = next_in_sequence(curves);
-  const auto picks_like = [&](const Vector* like) {
+  const auto picks_like = [&](const Vector* like, const Request& wanted) {
     Candidates from = candidates_of(curves, sequence, number, like, allowed);
     const auto count = static_cast<Index>(from.size());
     CurvePoints ends{Matrix(count, inputs_.size()), Vector::Constant(count, options_.max_epochs), {}};
@@ -160,16 +174,17 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
     }
     return Dealer(std::move(from), CurveForecast(inputs_, hyper, seen.points, seen.y, std::move(ends)),
                   std::move(feasible), options_, CountedRandom(seed_, Stream::kFreezeThaw, 2 * number + 1, 1))
-        .deal(number, request);
+        .deal(number, wanted);
   };
-  std::vector<Pick> picks = picks_like(nullptr);
-  if (splitting_.empty() || picks.empty()) return picks;
+  if (splitting_.empty()) return picks_like(nullptr, request);
   // Slots train one kind of trial at a time: that of a pick chosen at random, so that in the long run each kind gets
-  // its share.
+  // its share. The choice is the same for every request, so that a sampler draws what a scheduler picked.
+  const int room = request.room > 0 ? std::numeric_limits<int>::max() : 0;
+  const std::vector<Pick> some = picks_like(nullptr, {.slots = kSome, .room = room});
+  if (some.empty()) return some;
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 2);
-  const auto slots = static_cast<std::size_t>(std::max(request.slots, 1));
-  const Vector like = picks[random.below(std::min(picks.size(), slots))].x;
-  return picks_like(&like);
+  const Vector like = some[random.below(some.size())].x;
+  return picks_like(&like, request);
 }
 
 }  // namespace hfta::search::freeze_thaw

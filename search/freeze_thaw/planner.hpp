@@ -20,7 +20,7 @@ namespace hfta::search::freeze_thaw {
 /// Not thread-safe. Decisions are functions of the arguments, the space, the seed and the options.
 class Planner {
  public:
-  /// `splitting`: parameters that a device's slots have to share.
+  /// `splitting`: parameters that a device's slots have to share. Throws Error{kConfig} for impossible options.
   Planner(const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed,
           const FreezeThawOptions& options);
 

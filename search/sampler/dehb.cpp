@@ -217,6 +217,7 @@ Genome mutated(const Genome& a, const Genome& b, const Genome& c, double factor,
 }
 
 Genome crossed(const Genome& target, const Genome& mutant, double probability, CountedRandom& random) {
+  if (target.empty()) return {};
   const auto always = static_cast<std::size_t>(random.below(target.size()));
   Genome child;
   for (std::size_t i = 0; i < target.size(); ++i) {

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/random.hpp"
 #include "search/sampler.hpp"
 #include "search/sampler/given.hpp"
@@ -105,6 +108,10 @@ class Evolution final : public Sampler {
 
 std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                         const EvolutionOptions& options, Repeats repeats) {
+  if (options.population < 1 || options.tournament < 1) {
+    throw Error(ErrorKind::kConfig, fmt::format("evolution: found population {} and tournament {}, wanted at least 1",
+                                                options.population, options.tournament));
+  }
   return std::make_unique<Evolution>(std::move(space), seed, goal, options, repeats);
 }
 

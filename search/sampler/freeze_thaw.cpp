@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -70,7 +71,8 @@ class FreezeThaw final : public Sampler {
   [[nodiscard]] std::vector<Params> new_ones(const std::vector<Curve>& curves, int count) const {
     const auto allowed = [&](const Vector& x) { return !tried_.contains(planner_.inputs().params_at(x)); };
     std::vector<Params> params;
-    for (const Pick& pick : planner_.plan(curves, {options_.slots, options_.slots, count}, allowed)) {
+    for (const Pick& pick :
+         planner_.plan(curves, {.slots = 0, .room = std::numeric_limits<int>::max(), .least_new = count}, allowed)) {
       if (pick.trial == freeze_thaw::kNoTrial) params.push_back(planner_.inputs().params_at(pick.x));
     }
     return params;

@@ -22,6 +22,7 @@ namespace {
 using trials::Params;
 
 constexpr int kBySampler = 32, kAtRandom = 1'000'000;  // draws by a sampler that learns, and then at random
+constexpr int kRepeatsBySampler = 6;                   // of these, draws that were made before: each is learnt anew
 constexpr int kInARow = 1'000'000;                     // draws by another sampler, none of which meets the constraints
 constexpr int kRepeated = 4096;                        // draws that were made before, after which all count as made
 constexpr std::int64_t kMostCounted = 1 << 16;         // combinations that are walked to count the configurations
@@ -148,11 +149,13 @@ class Retried final : public Sampler {
   // first draw is returned.
   [[nodiscard]] Params draw(int number, History& known, const Params& given) {
     std::optional<Params> repeated;
-    for (std::size_t attempt = 0; attempt < kBySampler; ++attempt) {
+    int repeats = 0;
+    for (std::size_t attempt = 0; attempt < kBySampler && repeats < kRepeatsBySampler; ++attempt) {
       Params params = std::move(sampler(attempt).ask(number, 1, known, given).at(0));
       if (broken(constraints_, params) != nullptr) continue;
       if (!tried_.contains(params) || (!repeated && is_full())) return params;
       known.push_back({params});
+      ++repeats;
       if (!repeated) repeated = std::move(params);
     }
     return drawn_at_random(number, std::move(repeated));

@@ -205,10 +205,7 @@ class Asha final : public Scheduler {
   [[nodiscard]] int target(int trial) const override { return race_of(trial).target(trial); }
 
   Decision report(int trial, int epoch, double value) override {
-    if (epoch < 1 || epoch > epochs_.back()) {
-      throw Error(ErrorKind::kInternal,
-                  fmt::format("trial {}: found a report of epoch {}, wanted 1 to {}", trial, epoch, epochs_.back()));
-    }
+    require_report(trial, epoch, epochs_.back());
     return race_of(trial).report(trial, epoch, value, verdicts_);
   }
   void fail(int trial) override { race_of(trial).fail(trial, verdicts_); }

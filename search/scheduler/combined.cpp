@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "search/scheduler/verdicts.hpp"
 #include "search/stopping.hpp"
 
 namespace hfta::search {
@@ -101,6 +102,7 @@ class Combined final : public Scheduler {
   }
 
   Decision report(int trial, int epoch, double value) override {
+    require_report(trial, epoch, max_epochs());
     Record& record = record_of(trial);
     const Decision own = std::isfinite(value) ? judge(record, epoch, value) : Decision::kContinue;
     if (own == Decision::kStop) record.cut_at = std::min(record.cut_at, epoch);
@@ -122,6 +124,7 @@ class Combined final : public Scheduler {
   }
 
   void fail(int trial) override {
+    require_trial(trial);
     Record& record = record_of(trial);
     if (record.end) return;
     end(trial, record, Decision::kStop);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -31,9 +32,11 @@ struct Record {
 class FreezeThaw final : public Scheduler {
  public:
   FreezeThaw(const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed, trials::Goal goal,
-             const FreezeThawOptions& options, History prior, const std::vector<int>& run_caps)
+             const FreezeThawOptions& options, History prior, const std::vector<int>& run_caps,
+             std::function<int()> slots)
       : goal_(goal),
         options_(options),
+        slots_(std::move(slots)),
         planner_(space, splitting, seed, options),
         prior_(std::move(prior)),
         tried_(space) {
@@ -68,6 +71,7 @@ class FreezeThaw final : public Scheduler {
   }
 
   void fail(int trial) override {
+    require_trial(trial);
     records_[trial].failed = true;
     settled_ = false;
   }
@@ -123,16 +127,23 @@ class FreezeThaw final : public Scheduler {
 
   [[nodiscard]] std::set<int> chosen_of(const std::vector<Curve>& curves, const std::set<int>& waiting,
                                         int room) const {
-    const auto some = std::next(waiting.begin(), std::min<std::ptrdiff_t>(options_.slots, std::ssize(waiting)));
     const bool plans = freeze_thaw::has_begun(curves, options_) && planner_.inputs().size() > 0;
     if (!plans && room > 0 && planner_.inputs().size() > 0) return {};  // only new ones begin
-    if (!plans) return {waiting.begin(), some};
+    const int slots = wanted_slots();
+    if (!plans)
+      return {waiting.begin(), std::next(waiting.begin(), std::min<std::ptrdiff_t>(slots, std::ssize(waiting)))};
     const auto allowed = [&](const Vector& x) { return !tried_.contains(planner_.inputs().params_at(x)); };
     std::set<int> chosen;
-    for (const Pick& pick : planner_.plan(curves, {options_.slots, room, 0}, allowed)) {
+    for (const Pick& pick : planner_.plan(curves, {.slots = slots, .room = room}, allowed)) {
       if (pick.trial != freeze_thaw::kNoTrial) chosen.insert(pick.trial - static_cast<int>(prior_.size()));
     }
     return chosen;
+  }
+
+  [[nodiscard]] int wanted_slots() const {
+    constexpr int kUnknown = 8;
+    if (options_.slots > 0) return options_.slots;
+    return slots_ ? std::max(1, slots_()) : kUnknown;
   }
 
   [[nodiscard]] std::vector<Curve> curves_of_prior() const {
@@ -147,6 +158,7 @@ class FreezeThaw final : public Scheduler {
 
   trials::Goal goal_;
   FreezeThawOptions options_;
+  std::function<int()> slots_;
   Planner planner_;
   History prior_;
   Tried tried_;
@@ -160,8 +172,10 @@ class FreezeThaw final : public Scheduler {
 std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(const trials::Space& space,
                                                       const std::set<std::string>& splitting, std::uint64_t seed,
                                                       trials::Goal goal, const FreezeThawOptions& options,
-                                                      History prior, const std::vector<int>& run_caps) {
-  return std::make_unique<FreezeThaw>(space, splitting, seed, goal, options, std::move(prior), run_caps);
+                                                      History prior, const std::vector<int>& run_caps,
+                                                      std::function<int()> slots) {
+  return std::make_unique<FreezeThaw>(space, splitting, seed, goal, options, std::move(prior), run_caps,
+                                      std::move(slots));
 }
 
 }  // namespace hfta::search

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "search/scheduler.hpp"
+#include "search/scheduler/verdicts.hpp"
 
 namespace hfta::search {
 namespace {
@@ -19,15 +20,12 @@ class Full final : public Scheduler {
   [[nodiscard]] int max_epochs() const override { return epochs_; }
 
   Decision report(int trial, int epoch, double value) override {
-    if (epoch < 1 || epoch > epochs_) {
-      throw Error(ErrorKind::kInternal,
-                  fmt::format("trial {}: found a report of epoch {}, wanted 1 to {}", trial, epoch, epochs_));
-    }
+    require_report(trial, epoch, epochs_);
     if (!std::isfinite(value)) return Decision::kStop;
     return epoch == epochs_ ? Decision::kComplete : Decision::kContinue;
   }
 
-  void fail(int) override {}
+  void fail(int trial) override { require_trial(trial); }
   std::vector<Verdict> take_verdicts() override { return {}; }
   [[nodiscard]] std::int64_t planned_epochs(int, int trials) const override { return std::int64_t{epochs_} * trials; }
 

@@ -55,10 +55,7 @@ class InOrder final : public Scheduler {
   }
 
   Decision report(int trial, int epoch, double value) override {
-    if (epoch < 1 || epoch > rule_.max_epochs) {
-      throw Error(ErrorKind::kInternal,
-                  fmt::format("trial {}: found a report of epoch {}, wanted 1 to {}", trial, epoch, rule_.max_epochs));
-    }
+    require_report(trial, epoch, rule_.max_epochs);
     Record& record = records_[trial];
     const auto place = static_cast<std::size_t>(epoch - 1);
     if (record.values.size() <= place) record.values.resize(place + 1, std::nan(""));
@@ -74,6 +71,7 @@ class InOrder final : public Scheduler {
   }
 
   void fail(int trial) override {
+    require_trial(trial);
     Record& record = records_[trial];
     const int seen = static_cast<int>(record.values.size());
     if (record.stopped_at != kNever || seen == rule_.max_epochs) return;

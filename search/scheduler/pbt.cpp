@@ -57,10 +57,7 @@ class Pbt final : public Scheduler {
 
   [[nodiscard]] Decision report(int trial, int epoch, double value) override {
     Record& record = known(trial);
-    if (epoch < 1 || epoch > options_.max_epochs) {
-      throw Error(ErrorKind::kInternal,
-                  fmt::format("trial {}: found epoch {} reported, wanted 1 to {}", trial, epoch, options_.max_epochs));
-    }
+    require_report(trial, epoch, options_.max_epochs);
     record.seen = std::max(record.seen, epoch);
     if (!std::isfinite(value)) {
       record.failed_at = std::min(record.failed_at, epoch);

@@ -78,16 +78,12 @@ class Repeated final : public Scheduler {
   [[nodiscard]] int target(int trial) const override { return judge_->target(repetitions_.configuration_of(trial)); }
   [[nodiscard]] int max_epochs() const override { return judge_->max_epochs(); }
   [[nodiscard]] std::int64_t planned_epochs(int first, int trials) const override {
-    const int count = repetitions_.count();
-    return count *
-           judge_->planned_epochs(repetitions_.configuration_of(first), repetitions_.rounded_up(trials) / count);
+    const std::int64_t count = repetitions_.count(), configurations = (trials + count - 1) / count;
+    return count * judge_->planned_epochs(repetitions_.configuration_of(first), static_cast<int>(configurations));
   }
 
   Decision report(int trial, int epoch, double value) override {
-    if (epoch < 1 || epoch > max_epochs()) {
-      throw Error(ErrorKind::kInternal,
-                  fmt::format("trial {}: found a report of epoch {}, wanted 1 to {}", trial, epoch, max_epochs()));
-    }
+    require_report(trial, epoch, max_epochs());
     Block& block = block_of(trial);
     Run& run = run_of(trial, block);
     const auto place = static_cast<std::size_t>(epoch - 1);
@@ -105,6 +101,7 @@ class Repeated final : public Scheduler {
   }
 
   void fail(int trial) override {
+    require_trial(trial);
     Block& block = block_of(trial);
     Run& run = run_of(trial, block);
     const int seen = static_cast<int>(run.values.size());

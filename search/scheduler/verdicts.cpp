@@ -16,6 +16,17 @@ std::vector<Verdict> take_due(std::vector<Verdict>& due, const std::function<boo
   return taken;
 }
 
+void require_trial(int trial) {
+  if (trial < 0) throw Error(ErrorKind::kInternal, fmt::format("found trial {}, wanted 0 or more", trial));
+}
+
+void require_report(int trial, int epoch, int most) {
+  require_trial(trial);
+  if (epoch >= 1 && epoch <= most) return;
+  throw Error(ErrorKind::kInternal,
+              fmt::format("trial {}: found a report of epoch {}, wanted 1 to {}", trial, epoch, most));
+}
+
 void require_same(int trial, int epoch, double known, double value) {
   if (known == value) return;
   throw Error(ErrorKind::kInternal, fmt::format("trial {}: found epoch {} reported as {} and as {}, wanted one value",

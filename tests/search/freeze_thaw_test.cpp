@@ -239,7 +239,7 @@ TEST_CASE("of candidates that promise the same, slots go first to those with the
   CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(5, {1, 1, 0})) == std::vector<int>{1});
   CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {6, 1, 0})) == std::vector<int>{2, kNoTrial, 1, 0});
   CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {9, 0, 0})) == std::vector<int>{2, 1, 0});
-  CHECK(trials_of(dealer_of(1, 2, 2, 0).deal(0, {1, 0, 3})) == std::vector<int>{0, kNoTrial, kNoTrial, kNoTrial});
+  CHECK(trials_of(dealer_of(1, 2, 2, 0).deal(0, {1, 3, 3})) == std::vector<int>{0, kNoTrial, kNoTrial, kNoTrial});
 }
 
 TEST_CASE("new trials of no promise are the next ones of the sequence, in its order") {
@@ -274,15 +274,20 @@ TEST_CASE("stages are dealt to as well, and in each the trial that promises most
   for (const Pick& pick : planner.plan(curves, {2, 0, 0}, anything)) waiting.insert(pick.trial);
   CHECK(waiting == std::set<int>{2, 4});
   CHECK(planner.plan({curves[0], curves[1]}, {3, 0, 0}, anything).empty());
-  CHECK(planner.plan({curves[0], curves[1]}, {3, 2, 4}, anything).size() == 4);
+  CHECK(planner.plan({curves[0], curves[1]}, {3, 4, 4}, anything).size() == 4);
 }
 
 TEST_CASE("new trials go through one sequence, from where the first trials left it") {
   FreezeThawOptions options = options_of(4);
   options.random_percent = 100;
   const Space finite = {{"a", bounded(Kind::kIntUniform, 1, 6)}, kSplit[1]};
-  for (const Space& space : {kPlane, kSplit, finite}) {
-    const Planner planner(space, {"hidden"}, 5, options);
+  struct Case {
+    const Space& space;
+    std::set<std::string> splitting;
+  };
+  for (const auto& [space, splitting] :
+       {Case{kPlane, {}}, Case{kSplit, {}}, Case{finite, {}}, Case{kSplit, {"hidden"}}}) {
+    const Planner planner(space, splitting, 5, options);
     const std::vector<Params> wanted = make_sobol(space, 5)->ask(0, 12, {});
     std::vector<SeenCurve> curves;
     for (int trial = 0; trial < 12; ++trial) {
@@ -291,10 +296,13 @@ TEST_CASE("new trials go through one sequence, from where the first trials left 
         curves.push_back(curve_of(trial, x, {1.0 / (trial + 1)}, false, Goal::kMinimize));
         continue;
       }
-      const std::vector<Pick> picks = planner.plan(curves, {0, 0, 1}, anything);
-      REQUIRE(picks.size() == 1);
-      CHECK((picks[0].x - planner.vector_of(wanted[static_cast<std::size_t>(trial)])).norm() < 1e-9);
-      curves.push_back(curve_of(trial, picks[0].x, {2.0 / (trial + 1)}, false, Goal::kMinimize));
+      const std::vector<Pick> picks = planner.plan(curves, {0, 1, 1}, anything);
+      REQUIRE_FALSE(picks.empty());
+      REQUIRE(picks.back().trial == kNoTrial);
+      // What splits arrays is that of the trials beside it; the rest of the point stays.
+      const Vector off = picks.back().x - planner.vector_of(wanted[static_cast<std::size_t>(trial)]);
+      CHECK((splitting.empty() ? off.norm() : std::abs(off[0])) < 1e-9);
+      curves.push_back(curve_of(trial, picks.back().x, {2.0 / (trial + 1)}, false, Goal::kMinimize));
     }
   }
 }
@@ -313,6 +321,19 @@ TEST_CASE("picks that train side by side share what splits arrays") {
     REQUIRE(picks.size() == 4);
     for (const Pick& pick : picks) CHECK(pick.x[1] == picks[0].x[1]);
     kinds.insert(picks[0].x[1]);
+    // Whoever asks for more picks, or for new ones alone, is told the same ones first.
+    const std::vector<Pick> more = planner.plan(curves, {7, 7, 0}, anything);
+    REQUIRE(more.size() == 7);
+    std::vector<Vector> fresh, drawn;
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      if (i < picks.size()) CHECK((more[i].trial == picks[i].trial && more[i].x == picks[i].x));
+      if (more[i].trial == kNoTrial) fresh.push_back(more[i].x);
+    }
+    const int count = static_cast<int>(fresh.size());
+    for (const Pick& pick : planner.plan(curves, {0, 100, count}, anything)) {
+      if (pick.trial == kNoTrial) drawn.push_back(pick.x);
+    }
+    CHECK(drawn == fresh);
     curves[static_cast<std::size_t>(epoch)].values.push_back(0.4);
   }
   CHECK(kinds.size() > 1);

@@ -90,7 +90,8 @@ std::optional<int> Strategy::trials(int enqueued) const {
   return all;
 }
 
-Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior) {
+Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior,
+                       std::function<int()> slots) {
   Strategy strategy;
   const search::Method& method = search::method(config.method);
   const trials::Space searched = config.searched();
@@ -98,8 +99,12 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
   fixed.insert(config.padded.begin(), config.padded.end());
   std::vector<trials::Goal> goals;
   for (const trials::Objective& objective : config.objectives) goals.push_back(objective.goal);
-  const search::SearchTask task{searched,      goals.front(), config.seed,           fixed,        config.constraints,
-                                config.points, prior,         config.shape_changing, config.width, goals};
+  if (slots && config.repetitions.any()) {
+    slots = [trials = std::move(slots), each = config.repetitions.count()] { return trials() / each; };
+  }
+  const search::SearchTask task{searched,           goals.front(), config.seed, fixed,
+                                config.constraints, config.points, prior,       config.shape_changing,
+                                std::move(slots),   goals};
   strategy.repetitions = config.repetitions;
   strategy.stops_trials = stops_trials(config);
   strategy.sampler = search::make_sampler(method, config.method_options, task);

@@ -1,6 +1,7 @@
 #pragma once
 /// A config's search as objects: the sampler, the scheduler, and the number of trials.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,9 +26,9 @@ struct Strategy {
 };
 
 /// `run_caps`: every cap the study ever had, in configurations, ascending; empty if it never had one.
-/// `prior`: see prior_of().
+/// `prior`: see prior_of(). `slots`: how many trials train side by side, asked only when some have; unset: unknown.
 [[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps,
-                                     const search::History& prior = {});
+                                     const search::History& prior = {}, std::function<int()> slots = {});
 
 /// Draws a configuration, so that constraints that none meets are known before a study is made. Throws Error{kConfig}
 /// that names the config's file.

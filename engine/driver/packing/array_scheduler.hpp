@@ -77,6 +77,11 @@ class ArrayScheduler {
   /// The array is lost because memory ran out in a round: from now on arrays of that partition are half as wide there.
   void run_out_of_memory(std::size_t device, const std::string& what);
 
+  /// The most slots of the device's arrays of a partition; `draw`: one of the partition's trials. Throws what
+  /// Trainer::plan() throws.
+  [[nodiscard]] int most_slots(std::size_t device, const std::string& partition, int draw) {
+    return limits_.limit(device, partition, draw);
+  }
   /// The array of each device, null where none is open.
   [[nodiscard]] const DeviceArrays::Arrays& arrays() const { return devices_.all(); }
 

@@ -9,10 +9,7 @@ using storage::StateKind;
 
 CheckpointManager::CheckpointManager(storage::StudyStates& states, const StudyConfig& config,
                                      std::function<void()> settle)
-    : states_(states),
-      settle_(std::move(settle)),
-      select_best_(config.select_best),
-      kept_(config) {}
+    : states_(states), settle_(std::move(settle)), select_best_(config.select_best), kept_(config) {}
 
 void CheckpointManager::begin(TrialTable& table) {
   for (const StateKind kind : storage::kStateKinds) of(kind).sweep();

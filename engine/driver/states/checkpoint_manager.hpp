@@ -18,9 +18,10 @@
 namespace hfta::engine {
 
 /// Running states belong to trials that are not done. Finished states are those that a trial's value was measured on:
-/// of trials that KeptWeights names and, with metric.select best, of trials that still run. A copied state is the one that its trial continues from until the trial has a running state of its own:
-/// while a copied state exists, running states are from before the copy. Files to write and to remove are added to
-/// write batches; only begin(), restore() and finished_state() access the disk.
+/// of trials that KeptWeights names and, with metric.select best, of trials that still run. A copied state is the one
+/// that its trial continues from until the trial has a running state of its own: while a copied state exists, running
+/// states are from before the copy. Files to write and to remove are added to write batches; only begin(), restore()
+/// and finished_state() access the disk.
 class CheckpointManager {
  public:
   /// `settle`: returns when everything that was passed to the StudyWriter is on disk.

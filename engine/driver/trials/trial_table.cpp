@@ -17,9 +17,10 @@ constexpr int kUnnumbered = -1;
 
 }  // namespace
 
-TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior)
+TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior,
+                       std::function<int()> slots)
     : config_(config),
-      strategy_(make_strategy(config, run_caps, prior)),
+      strategy_(make_strategy(config, run_caps, prior, std::move(slots))),
       draws_(config, *strategy_.sampler),
       standings_(config) {}
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -69,8 +70,9 @@ struct ReportResult {
 /// Trials are identified by their draw (0-based). Not thread-safe.
 class TrialTable {
  public:
-  /// `prior`: see prior_of(); draws need it.
-  TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior = {});
+  /// `prior`: see prior_of(); draws need it. `slots`: see make_strategy().
+  TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior = {},
+             std::function<int()> slots = {});
 
   /// Restores the study as `store` has it: adds every trial that we drew with its epochs, and reports them to the
   /// scheduler in (epoch, trial) order, which restores its state. Trials that we did not draw are ignored. Another

@@ -17,6 +17,7 @@ constexpr std::size_t kDrawn = 6;  // beginnings of the cube that are improved, 
 constexpr int kEvaluations = 60;   // evaluations of the gradient in one climb along the numbers
 constexpr int kRounds = 3;         // rounds of numbers and steps in turn
 constexpr int kNeighbours = 16;    // neighbours of each good place
+constexpr Reach kReach = {-3, -0.5};
 constexpr double kMoves[] = {0.2, 0.05, 0.01};
 
 Matrix rows_of(const std::vector<Vector>& points, Index dimensions) {
@@ -131,13 +132,13 @@ std::vector<std::size_t> beginnings_of(const std::vector<double>& values, std::s
 
 }  // namespace
 
-std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, CountedRandom& random) {
+std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, const Reach& reach, CountedRandom& random) {
   const double share = std::max(0.3, 1.0 / static_cast<double>(inputs.size()));
   std::vector<Vector> points;
   for (Index row = 0; row < good.rows(); ++row) {
     for (int n = 0; n < kNeighbours; ++n) {
       Vector x = good.row(row).transpose();
-      const double far = std::pow(10.0, -0.5 - 2.5 * random.uniform());
+      const double far = std::pow(10.0, reach.most + (reach.least - reach.most) * random.uniform());
       for (Index i = 0; i < x.size(); ++i) {
         const Dimension& dimension = inputs.dimensions()[static_cast<std::size_t>(i)];
         if (random.uniform() >= share) continue;
@@ -158,7 +159,7 @@ std::optional<Vector> maximize(const Inputs& inputs, const Acquisition& acquisit
                                const std::function<bool(const Vector&)>& allowed) {
   std::vector<Vector> points;
   for (const std::vector<double>& point : beginnings.cube) points.push_back(inputs.from_cube(point));
-  for (Vector& point : neighbours(inputs, beginnings.good, random)) points.push_back(std::move(point));
+  for (Vector& point : neighbours(inputs, beginnings.good, kReach, random)) points.push_back(std::move(point));
   for (Vector& point : points) {
     for (const auto& [dimension, number] : given) point[dimension] = number;
   }

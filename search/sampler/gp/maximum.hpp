@@ -16,9 +16,15 @@ struct Beginnings {
   Matrix good;
 };
 
-/// Configurations beside each of `good` places, a row for each: a part of the numbers moved a little, or a category
-/// drawn anew.
-[[nodiscard]] std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, CountedRandom& random);
+/// The decimal logarithms of the least and the largest standard deviation of a move on the unit scale; a move's is
+/// drawn evenly between them.
+struct Reach {
+  double least, most;
+};
+
+/// Configurations beside each of `good` places, a row for each: a part of the numbers moved, or a category drawn anew.
+[[nodiscard]] std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, const Reach& reach,
+                                             CountedRandom& random);
 
 /// The best configuration found that has the `given` numbers and for which `allowed` is true, nullopt if there is none.
 /// The best of the beginnings are improved, each in turn: numbers together, by their gradient; then steps and

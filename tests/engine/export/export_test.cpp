@@ -48,7 +48,10 @@ std::map<std::string, std::vector<std::byte>> contents(const std::vector<std::by
 class Finished {
  public:
   explicit Finished(StudyConfig config = digits_config())
-      : study(std::move(config)), store(study.open()), states(study.files, study.checkpoints), kept(states.of(storage::StateKind::kFinished)) {
+      : study(std::move(config)),
+        store(study.open()),
+        states(study.files, study.checkpoints),
+        kept(states.of(storage::StateKind::kFinished)) {
     store->create(new_record(study.config, {"/digits.yaml", {}}));
     trials::Params params;
     for (const trials::Parameter& p : digits_space()) params.emplace_back(p.name, extremes_of(p));

@@ -72,9 +72,8 @@ TEST_CASE("a RUNNING trial is exported after its latest epoch, or its best one w
     CAPTURE(trial.number);
     if (trial.state != State::kRunning || trial.epochs.empty()) continue;
     ++running;
-    const auto best = std::max_element(trial.epochs.begin(), trial.epochs.end(), [](const auto& a, const auto& b) {
-      return accuracy(a) < accuracy(b);
-    });
+    const auto best = std::max_element(trial.epochs.begin(), trial.epochs.end(),
+                                       [](const auto& a, const auto& b) { return accuracy(a) < accuracy(b); });
     const EpochRecord& wanted = select_best ? *best : trial.epochs.back();
     earlier += wanted.epoch < trial.epochs.back().epoch ? 1 : 0;
     const auto metadata = study.exported(trial.number);
@@ -94,8 +93,9 @@ TEST_CASE("who asks for a trial without weights is told of the RUNNING ones") {
   REQUIRE(pruned != all.end());
   CHECK_THROWS_WITH(study.exported(pruned->number), Catch::EndsWith("; or one that is RUNNING and has a state"));
   Unfinished barely_begun(config_of(4));
-  CHECK_THROWS_WITH(barely_begun.exported({}),
-                    "study 'digits': found none that is best (no trial is COMPLETE), wanted one to export; --trial takes "
-                    "a RUNNING one");
+  CHECK_THROWS_WITH(
+      barely_begun.exported({}),
+      "study 'digits': found none that is best (no trial is COMPLETE), wanted one to export; --trial takes "
+      "a RUNNING one");
   CHECK(barely_begun.exported(0).at("epoch") == "1");
 }
