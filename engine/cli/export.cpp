@@ -74,8 +74,7 @@ int export_command(const Words& words) {
   const storage::StatesPlace place = store->states(study);
   SystemFiles files(faults, place.root);
   storage::StudyStates states(files, place.folder);
-  write(output,
-        export_trial(config, *store, states, arguments.get<int>("trial"), format));
+  write(output, export_trial(config, *store, states, arguments.get<int>("trial"), format));
   return 0;
 }
 

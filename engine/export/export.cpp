@@ -109,10 +109,10 @@ storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& co
   if (trial.state == trials::State::kComplete) found = finished.load(trial.number);
   if (trial.state == trials::State::kRunning) found = latest_state(trial.number, config, states);
   if (!found) {
-    throw Error(ErrorKind::kConfig, fmt::format("study '{}': found no weights of trial {} ({}), wanted one of {}: {}{}",
-                                                config.study, trial.number, trials::name_of(trial.state),
-                                                kept_words(config), kept_text(finished, trials),
-                                                any_runs(trials) ? "; or one that is RUNNING and has a state" : ""));
+    throw Error(ErrorKind::kConfig,
+                fmt::format("study '{}': found no weights of trial {} ({}), wanted one of {}: {}{}", config.study,
+                            trial.number, trials::name_of(trial.state), kept_words(config), kept_text(finished, trials),
+                            any_runs(trials) ? "; or one that is RUNNING and has a state" : ""));
   }
   const std::vector<double> values = values_at(trial, found->epoch, config.objectives);
   const bool fits = trial.state == trials::State::kRunning ? !values.empty() : values == trial.values;

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <new>
 #include <string>
 
 #include "base/error.hpp"
@@ -16,17 +15,9 @@ namespace hfta::engine {
 template <typename Work>
 auto translated(const std::string& device, Work work) {
   try {
-    return work();
-  } catch (const c10::Error& e) {
-    const std::string line = fusion::first_line(e);
-    const fusion::TorchFault fault = fusion::fault_of(e);
-    if (fault == fusion::TorchFault::kMemory) {
-      throw Error(ErrorKind::kMemory, fmt::format("{}: out of memory: {}", device, line));
-    }
-    const bool failed = fault == fusion::TorchFault::kDevice;
-    throw Error(failed ? ErrorKind::kDevice : ErrorKind::kInternal, fmt::format("{}: {}", device, line));
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::kMemory, fmt::format("{}: out of memory", device));
+    return fusion::with_faults_told(device, work);
+  } catch (const c10::Error& error) {
+    throw Error(ErrorKind::kInternal, fmt::format("{}: {}", device, fusion::first_line(error)));
   }
 }
 

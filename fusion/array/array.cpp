@@ -13,6 +13,7 @@
 #include "fusion/array/pipeline.hpp"
 #include "fusion/array/progress.hpp"
 #include "fusion/cpu/encode.hpp"
+#include "fusion/execution/torch_error.hpp"
 #include "fusion/executors/executors.hpp"
 #include "fusion/random/draws.hpp"
 #include "fusion/slots/slot_store.hpp"
@@ -42,6 +43,7 @@ std::size_t checked_hypers(const Graph& model, const Recipe& recipe, const Lower
 }  // namespace
 
 struct Array::Impl {
+  std::string device;  // in words, for what is told of it
   Recipe recipe;
   std::size_t model_hypers;  // number of the graph's hypers before the loss's
   PhasesOfStep phases;
@@ -62,7 +64,8 @@ struct Array::Impl {
   std::vector<int> parts;  // shares of its ranks, where they divide batches
 
   Impl(const Graph& g, Recipe r, ArrayOptions o)
-      : recipe(std::move(r)),
+      : device(o.device.str()),
+        recipe(std::move(r)),
         model_hypers(checked_hypers(g, recipe, o.lowering, o.width, o.device)),
         phases(phases_of(g, recipe)),
         lowering(std::move(o.lowering)),
@@ -256,7 +259,8 @@ struct Array::Impl {
 };
 
 Array::Array(const Graph& graph, Recipe recipe, ArrayOptions options)
-    : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(options))) {}
+    : impl_(with_faults_told(options.device.str(),
+                             [&] { return std::make_unique<Impl>(graph, std::move(recipe), std::move(options)); })) {}
 Array::~Array() = default;
 
 int Array::width() const { return impl_->width; }
@@ -275,21 +279,23 @@ void Array::admit(int slot, const SlotInit& init) {
   Slot& s = impl_->slot(slot);
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("admit: slot {} is occupied", slot));
   Slot next = impl_->occupied_by(init, {});
-  impl_->store.initialise(slot, impl_->study_seed, init.seed, next.hypers);
+  with_faults_told(impl_->device, [&] { impl_->store.initialise(slot, impl_->study_seed, init.seed, next.hypers); });
   s = std::move(next);
 }
 
 void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> state) {
   Slot& s = impl_->slot(slot);
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("insert: slot {} is occupied", slot));
-  const SlotProgress progress = progress_from(impl_->store.load(slot, state));
+  const SlotProgress progress =
+      with_faults_told(impl_->device, [&] { return progress_from(impl_->store.load(slot, state)); });
   s = impl_->occupied_by(init, progress);
 }
 
 StateBytes Array::extract(int slot) const {
   const Slot& s = impl_->slot(slot);
   if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("extract: slot {} is empty", slot));
-  StateBytes own = impl_->store.save(slot, counters_of(s.progress), s.progress.accumulated == 0);
+  StateBytes own = with_faults_told(
+      impl_->device, [&] { return impl_->store.save(slot, counters_of(s.progress), s.progress.accumulated == 0); });
   return impl_->pipeline ? impl_->store.joined(of_all_ranks(*impl_->group, std::move(own))) : own;
 }
 
@@ -320,11 +326,15 @@ void Array::resize(int width) {
   for (int b = width; b < impl_->width; ++b) {
     if (impl_->slot(b).occupied) throw Error(ErrorKind::kInternal, fmt::format("resize: slot {} is occupied", b));
   }
-  impl_->width = width;
-  impl_->make_rows();
+  with_faults_told(impl_->device, [&] {
+    impl_->width = width;
+    impl_->make_rows();
+  });
 }
 
-void Array::lower(const Lowering& lowering) { impl_->lower(lowering); }
+void Array::lower(const Lowering& lowering) {
+  with_faults_told(impl_->device, [&] { impl_->lower(lowering); });
+}
 
 int Array::chunks() const { return impl_->running().chunks(); }
 int Array::first_slot(int chunk) const {
@@ -345,9 +355,11 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, std::span<at::Tensor> losses) {
   impl_->check_step(chunk, batch, rates, losses);
-  for (std::size_t p = 0; p < impl_->phases.size(); ++p) {
-    if (has_turn(impl_->recipe, p, batch.place)) impl_->step(chunk, p, batch, rates, losses[p]);
-  }
+  with_faults_told(impl_->device, [&] {
+    for (std::size_t p = 0; p < impl_->phases.size(); ++p) {
+      if (has_turn(impl_->recipe, p, batch.place)) impl_->step(chunk, p, batch, rates, losses[p]);
+    }
+  });
   for (Slot& s : impl_->slots_of(chunk)) {
     if (s.occupied) impl_->count_batch(s, batch);
   }
@@ -368,11 +380,14 @@ at::Tensor Array::predict(int chunk, const Samples& samples) {
 
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
   check_samples(samples, impl_->evaluation.graph);
-  return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false));
+  return with_faults_told(
+      impl_->device, [&] { return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false)); });
 }
 
 bool Array::shares_layers() const { return impl_->running().shares_layers(); }
-void Array::prepare(Samples& samples, SampleUse use) { impl_->running().prepare(samples, use); }
+void Array::prepare(Samples& samples, SampleUse use) {
+  with_faults_told(impl_->device, [&] { impl_->running().prepare(samples, use); });
+}
 
 void Array::pause_epoch(int slot, std::int64_t step, std::span<const double> sums) {
   Slot& s = impl_->slot(slot);

@@ -108,6 +108,11 @@ void check_arguments(const Graph& model, const Recipe& recipe, const Lowering& l
 
 void check_recipe(const Graph& model, const Recipe& recipe, const c10::Device& device, const Collectives* group,
                   std::span<const int> parts) {
+  if (recipe.dtype != DType::kFloat32 && recipe.dtype != DType::kFloat64) {
+    throw Error(ErrorKind::kConfig, fmt::format("array: dtype: found {}, wanted float32 or float64 (bfloat16 is a "
+                                                "precision)",
+                                                name_of(recipe.dtype)));
+  }
   check_compression(recipe, device, group);
   if (!parts.empty()) check_divided(model, recipe, device, parts);
   if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
@@ -144,16 +149,19 @@ void check_slot(const SlotInit& init, const Recipe& recipe, std::size_t model_hy
 }
 
 void check_samples(const Samples& samples, const Graph& graph) {
-  std::int64_t size = std::numeric_limits<std::int64_t>::max();  // samples of the smallest array
+  const auto name = [&](std::size_t i) { return graph.values[static_cast<std::size_t>(graph.inputs[i])].name; };
+  std::int64_t size = 0;  // samples of every array
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::int64_t own = i <= samples.inputs.size() ? samples.array(i).size() : 0;
-    if (own > 0) {
-      size = std::min(size, own);
-      continue;
+    if (own <= 0) {
+      throw Error(ErrorKind::kConfig, fmt::format("samples: found none for '{}', input {} of {} (targets are the last)",
+                                                  name(i), i + 1, graph.inputs.size()));
     }
-    const std::string& name = graph.values[static_cast<std::size_t>(graph.inputs[i])].name;
-    throw Error(ErrorKind::kConfig, fmt::format("samples: found none for '{}', input {} of {} (targets are the last)",
-                                                name, i + 1, graph.inputs.size()));
+    if (i == 0) size = own;
+    if (own == size) continue;
+    throw Error(ErrorKind::kConfig,
+                fmt::format("samples: found {} of '{}' and {} of '{}' (targets are the last), wanted equally many",
+                            size, name(0), own, name(i)));
   }
   const at::Tensor& order = samples.order;
   if (order.defined() && (order.scalar_type() != at::kLong || order.dim() != 1 || !order.is_contiguous())) {

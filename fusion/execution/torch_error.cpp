@@ -1,5 +1,7 @@
 #include "fusion/execution/torch_error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -29,6 +31,14 @@ TorchFault fault_of(const c10::Error& error) {
 std::string first_line(const c10::Error& error) {
   const std::string message = error.what_without_backtrace();
   return message.substr(0, message.find('\n'));
+}
+
+void throw_unless_call(const c10::Error& error, const std::string& device) {
+  const TorchFault fault = fault_of(error);
+  if (fault == TorchFault::kMemory) {
+    throw Error(ErrorKind::kMemory, fmt::format("{}: out of memory: {}", device, first_line(error)));
+  }
+  if (fault == TorchFault::kDevice) throw Error(ErrorKind::kDevice, fmt::format("{}: {}", device, first_line(error)));
 }
 
 }  // namespace hfta::fusion

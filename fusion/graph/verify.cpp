@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -20,6 +22,7 @@ class Verifier {
 
   void run() {
     for (const Weight& weight : graph_.weights) check_weight(weight);
+    check_names();
     for (const ValueId id : graph_.inputs) make(id, "the inputs");
     for (const Node& node : graph_.nodes) check_node(node);
     if (graph_.outputs.empty()) fail("the outputs", "found none, wanted one or more");
@@ -79,6 +82,7 @@ class Verifier {
     if (!checked_bytes(weight.shape, weight.dtype, 1))
       differs(text(weight.shape, weight.dtype), "what a machine can hold");
     check_padding(weight);
+    check_zero_row(weight);
     if (weight.stored == nullptr) return;
     const auto bytes = static_cast<std::int64_t>(weight.stored->bytes.size());
     if (weight.stored->shape != weight.model_shape() || is_complex(weight.stored->dtype) != weight.pairs) {
@@ -87,6 +91,22 @@ class Verifier {
     const std::optional<std::int64_t> wanted = checked_bytes(weight.model_shape(), weight.stored->dtype, 1);
     if (!wanted) differs(text(weight.stored->shape, weight.stored->dtype), "what a machine can hold");
     if (bytes != *wanted) differs(fmt::format("{} bytes", bytes), fmt::format("{}", *wanted));
+  }
+
+  // A slot's state has each weight under its name.
+  void check_names() const {
+    std::set<std::string_view> names;
+    for (const Weight& weight : graph_.weights) {
+      if (weight.name.empty()) fail("the weights", "found one without a name");
+      if (!names.insert(weight.name).second) fail("weight '" + weight.name + "'", "found two of that name");
+    }
+  }
+
+  static void check_zero_row(const Weight& weight) {
+    const int row = weight.init.zero_row;
+    const std::int64_t rows = weight.shape.empty() ? 0 : weight.shape.front();
+    if (row < 0 || row < rows) return;
+    fail("weight '" + weight.name + "'", fmt::format("found row {} to be zero, of {}", row, rows));
   }
 
   void check_padding(const Weight& weight) const {

@@ -165,7 +165,8 @@ void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
     graph.objective = Objective{mean(), add_mean_weight(g, loss)};
     return;
   }
-  const ValueId given = graph.outputs.at(first + 1);
+  if (first + 1 >= graph.outputs.size()) refuse(g.value(loss), "another output behind it: the loss's weight");
+  const ValueId given = graph.outputs[first + 1];
   const ValueId weight =
       g.value(given).dtype == recipe.dtype ? given : g.call("to.dtype", {given, recipe.dtype}, g.shape(given));
   const ValueId total = reduced(g, weight, Reduction::kSum);

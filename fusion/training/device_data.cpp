@@ -1,12 +1,14 @@
 // Data where steps take them from.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "fusion/epochs.hpp"
+#include "fusion/graph/sizes.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
 namespace hfta::fusion {
@@ -91,14 +93,28 @@ at::ScalarType target_type(const Dataset& data, const Recipe& recipe) {
 // A program that embeds this makes fields of its own.
 void check_holds(const Field& field, std::int64_t size) {
   const SampleRows& rows = field.rows;
-  const std::int64_t stride = field.stride(), step = rows.step > 0 ? rows.step : stride;
-  std::int64_t listed = size, last = size - 1;
-  if (rows.chosen != nullptr) {
-    listed = std::min(size, std::ssize(*rows.chosen));
-    last = listed > 0 ? *std::max_element(rows.chosen->begin(), rows.chosen->end()) : -1;
+  const bool negative = std::any_of(field.shape.begin(), field.shape.end(), [](std::int64_t n) { return n < 0; });
+  if (negative || !checked_elements(field.shape, 1)) {
+    throw Error(ErrorKind::kConfig, fmt::format("data: {}: found samples of shape [{}], wanted what a machine can hold",
+                                                printable(field.name), fmt::join(field.shape, ", ")));
   }
-  const std::int64_t room = field.data.size() - rows.first - stride;
-  const bool fits = last < 0 || (room >= 0 && (step == 0 || last <= room / step));
+  const std::int64_t stride = field.stride(), step = rows.step > 0 ? rows.step : stride;
+  std::int64_t listed = size, earliest = 0, last = size - 1;
+  if (rows.chosen != nullptr && !rows.chosen->empty()) {
+    const auto [least, most] = std::minmax_element(rows.chosen->begin(), rows.chosen->end());
+    listed = std::min(size, std::ssize(*rows.chosen));
+    earliest = *least;
+    last = *most;
+  } else if (rows.chosen != nullptr) {
+    listed = 0;
+  }
+  if (rows.first < 0 || rows.step < 0 || earliest < 0) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("data: {}: found rows from {} on, {} apart, the first chosen one {}; wanted none below 0",
+                            printable(field.name), rows.first, rows.step, earliest));
+  }
+  const std::int64_t room = rows.first < field.data.size() ? field.data.size() - rows.first - stride : -stride;
+  const bool fits = last < 0 || listed == 0 || (room >= 0 && (step == 0 || last <= room / step));
   if (listed == size && fits) return;
   throw Error(ErrorKind::kConfig, fmt::format("data: {}: found {} numbers, wanted {} samples of {}",
                                               printable(field.name), field.data.size(), size, stride));

@@ -176,12 +176,13 @@ class Autotuner {
   }
 
  private:
-  // A way that the model cannot go, or that does not fit in memory, is no candidate.
+  // A way that the model cannot go, or that the device refuses, or that does not fit in memory, is no candidate.
   [[nodiscard]] std::optional<Measured> timed(const Lowering& lowering) {
     try {
       return probe_.time(lowering);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kConfig) throw;
+      const ErrorKind kind = error.kind();
+      if (kind != ErrorKind::kConfig && kind != ErrorKind::kMemory && kind != ErrorKind::kDevice) throw;
       choices_.failed.emplace_back(lowering, error.what());
     } catch (const c10::Error& error) {
       choices_.failed.emplace_back(lowering, first_line(error));

@@ -1,6 +1,8 @@
 // What an array refuses: arguments that nobody could run, each with a message that says what is wrong.
 
 #include <functional>
+#include <limits>
+#include <memory>
 
 #include "base/error.hpp"
 #include "catch_after_torch.hpp"
@@ -43,6 +45,8 @@ TEST_CASE("an array is not made of arguments that nobody could run") {
       {"interval: found 0",
        [](Arguments& a) { a.model.recipe.compression = Compression{.sigma = 0.1, .interval = 0}; }},
       {"sigma: found -1", [](Arguments& a) { a.model.recipe.compression = Compression{.sigma = -1}; }},
+      {"dtype: found int64", [](Arguments& a) { a.model.recipe.dtype = DType::kInt64; }},
+      {"dtype: found float16", [](Arguments& a) { a.model.recipe.dtype = DType::kFloat16; }},
       {"found value 99", [](Arguments& a) { a.model.graph.outputs = {99}; }},
       {"found none, wanted one or more", [](Arguments& a) { a.model.graph.outputs = {}; }},
       {"found value 99", [](Arguments& a) { a.model.graph.nodes.front().args.front() = ValueId{99}; }},
@@ -108,6 +112,8 @@ TEST_CASE("samples that are not there are refused by training and evaluation, ho
   const Case cases[] = {
       {"found none for", [](Samples& samples) { samples.inputs.clear(); }},
       {"found none for", [](Samples& samples) { samples.target = {}; }},
+      {"wanted equally many", [](Samples& samples) { samples.target = samples.array(1).range(0, 4); }},
+      {"wanted equally many", [](Samples& samples) { samples.inputs.front() = samples.array(0).range(0, 4); }},
       {"[0, 99), wanted a range of 6", [](Samples& samples) { samples.end = 99; }},
       {"[7, 6)", [](Samples& samples) { samples.begin = 7; }},
       {"[-1, 6)", [](Samples& samples) { samples.begin = -1; }},
@@ -171,6 +177,67 @@ TEST_CASE("an array has no chunks beyond its own, and no slot is paused before i
   const std::vector<double> sums(2);
   CHECK_THROWS_WITH(array.pause_epoch(0, -5, sums), Catch::Contains("found step -5"));
   CHECK(array.progress(0).epoch_step == 0);
+}
+
+TEST_CASE("rows of data that lie outside of their numbers are refused") {
+  using Rows = std::vector<std::int64_t>;
+  struct Case {
+    const char* says;
+    std::function<void(Field&)> spoil;
+  };
+  const Case cases[] = {
+      {"found rows from -3 on", [](Field& field) { field.rows.first = -3; }},
+      {"-4 apart", [](Field& field) { field.rows.step = -4; }},
+      {"the first chosen one -1",
+       [](Field& field) {
+         field.rows.chosen = std::make_shared<const Rows>(Rows{0, 1, -1, 2, 3, 4});
+       }},
+      {"found 24 numbers, wanted 6 samples of 4", [](Field& field) { field.rows.first = 1; }},
+      {"found 24 numbers, wanted 6 samples of 4",
+       [](Field& field) { field.rows.first = std::numeric_limits<std::int64_t>::max(); }},
+      {"found 24 numbers, wanted 6 samples of 4",
+       [](Field& field) {
+         field.rows.chosen = std::make_shared<const Rows>(Rows{0, 1, 6, 2, 3, 4});
+       }},
+      {"found 24 numbers, wanted 6 samples of 4",
+       [](Field& field) { field.rows.chosen = std::make_shared<const Rows>(Rows{}); }},
+      {"found samples of shape [-2, -2]",
+       [](Field& field) {
+         field.shape = {-2, -2};
+       }},
+      {"wanted what a machine can hold",
+       [](Field& field) {
+         field.shape = {std::int64_t{1} << 62, 8};
+       }},
+  };
+  const Arguments arguments;
+  Dataset data;
+  data.size = 6;
+  data.inputs = {Field{.name = "x", .shape = {4}, .data = std::vector<float>(24)}};
+  data.target = Field{.name = "y", .shape = {}, .data = std::vector<std::int64_t>(6)};
+  CHECK_NOTHROW(to_device(data, arguments.model.graph, arguments.model.recipe, at::kCPU));
+  for (const Case& c : cases) {
+    Dataset spoilt = data;
+    c.spoil(spoilt.inputs.front());
+    INFO(c.says);
+    CHECK_THROWS_WITH(to_device(spoilt, arguments.model.graph, arguments.model.recipe, at::kCPU),
+                      Catch::Contains(c.says));
+  }
+}
+
+TEST_CASE("an array that memory does not suffice for says so") {
+  Arguments arguments;
+  arguments.width = 1 << 20;
+  arguments.model.graph.weights.front().shape = {std::int64_t{1} << 34};
+  arguments.model.graph.values[static_cast<std::size_t>(arguments.model.graph.weights.front().value)].shape = {
+      std::int64_t{1} << 34};
+  try {
+    (void)arguments.make();
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kMemory);
+    CHECK_THAT(error.what(), Catch::Contains("cpu: out of memory"));
+  }
 }
 
 TEST_CASE("epochs refuse data and slots that do not fit") {

@@ -129,8 +129,9 @@ TEST_CASE("dropout between recurrent layers drops the share it should, in every 
                                            at::zeros({2, kSamples, features}, at::kDouble)};
   for (const at::Tensor& weight : weights) {
     const auto id = static_cast<ValueId>(graph.values.size());
-    graph.values.push_back({"w", weight.sizes().vec(), DType::kFloat64, false});
-    graph.weights.push_back({"w", weight.sizes().vec(), DType::kFloat64, {}, false, id, nullptr, {}});
+    const std::string name = "w" + std::to_string(id);
+    graph.values.push_back({name, weight.sizes().vec(), DType::kFloat64, false});
+    graph.weights.push_back({name, weight.sizes().vec(), DType::kFloat64, {}, false, id, nullptr, {}});
     params.push_back(id);
   }
   const ValueId state = params.back();

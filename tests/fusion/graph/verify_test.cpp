@@ -34,6 +34,14 @@ TEST_CASE("a graph holds together, or the node that does not is named") {
   };
   const auto stored = [](Graph& g) -> StoredTensor& { return const_cast<StoredTensor&>(*g.weights[0].stored); };
   const auto [change, message] = GENERATE_COPY(values<Case>({
+      {[](Graph& g) {
+         g.values.push_back(g.values[1]);
+         g.weights.push_back(g.weights[0]);
+         g.weights[1].value = 4;
+       },
+       "weight 'head.weight': found two of that name"},
+      {[](Graph& g) { g.weights[0].name.clear(); }, "found one without a name"},
+      {[](Graph& g) { g.weights[0].init.zero_row = 2; }, "weight 'head.weight': found row 2 to be zero, of 2"},
       {[](Graph& g) { g.nodes[0].args[0] = ValueId{2}; }, "net.py:3: head (aten::linear): uses 'y' before it is made"},
       {[](Graph& g) { g.nodes[0].args[0] = ValueId{9}; }, "net.py:3: head (aten::linear): found value 9 of 4"},
       {[](Graph& g) { g.nodes[0].outputs = {-7}; }, "found value -7 of 4"},
