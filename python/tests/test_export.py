@@ -1,8 +1,12 @@
 """What `export` writes: modes, batches, inputs by name; and that the module stays as it is."""
+import io
+import sys
 import unittest
 import warnings
+from contextlib import redirect_stderr, suppress
 
 import torch
+import torch.utils.checkpoint
 from support import Case, ht, net
 from torch import nn
 
@@ -40,6 +44,44 @@ class FourOnly(nn.Module):
 
     def forward(self, x):
         return self.head(x) + x.reshape(4, 3).mean()
+
+
+class Halves(nn.Module):
+    """Does `what` with its inputs, and with the number of samples."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.head, self.what = nn.Linear(6, 2), what
+
+    def forward(self, x):
+        return self.head(self.what(x, x.shape[0]))
+
+
+class Taken(nn.Module):
+    """Has a weight, a part and a buffer of names that torch.fx.GraphModule has, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.graph, self.meta = nn.Linear(6, 4), nn.Parameter(torch.ones(4))
+        self.register_buffer("code", torch.ones(6))
+        self.register_buffer("print_readable", torch.ones(6), persistent=False)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.norm(self.graph(x * self.code + self.print_readable)) * self.meta
+
+
+class Gaussian(nn.Module):
+    """The likelihood of its first input under a distribution that it learns."""
+
+    def __init__(self, prior=None):
+        super().__init__()
+        self.head, self.prior = nn.Linear(6, 2), prior
+
+    def forward(self, x):
+        mean, spread = self.head(x).unbind(1)
+        found = torch.distributions.Normal(mean, nn.functional.softplus(spread)).log_prob(x[:, 0])
+        return found if self.prior is None else found + self.prior.log_prob(mean)
 
 
 class Random(nn.Module):
@@ -109,6 +151,11 @@ class Batches(Case):
             ("no evaluation", net(), x, {"evaluation": False}, None, ("x",)),
             ("float64", net(), x, {"dtype": torch.float64}, None, ("x",)),
             ("random", Random(), torch.randn(4, 3), {}, None, ("x",)),
+            ("a condition on the batch", Halves(lambda x, n: x * 2 if n % 2 == 0 else x), x, {}, None, ("x",)),
+            ("halves", Halves(lambda x, n: torch.cat([part - part.mean() for part in x.chunk(2)])), x, {}, None, ("x",)),
+            ("no other batch near", Halves(lambda x, n: x * 2 if n % 40 == 4 else x), x, {}, None, ("x",)),
+            ("names that torch.fx has", Taken(), x, {}, None, ("x",)),
+            ("a distribution", Gaussian(torch.distributions.Normal(0.0, 1.0)), x, {}, None, ("x",)),
         ]:
             with self.subTest(label), warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -126,6 +173,8 @@ class Batches(Case):
         for label, module, example, reason in [
             ("the module's own", FourOnly(), torch.randn(4, 3), "specialized it to be a constant"),
             ("one sample", net(), torch.randn(1, 6), "one sample"),
+            ("pairs", Halves(lambda x, n: x.view(2, -1, 6).flip(0).reshape(-1, 6)), torch.randn(4, 6), "Constraints violated"),
+            ("pairs, joined", Halves(lambda x, n: torch.cat(x.view(2, -1, 6).unbind())), torch.randn(4, 6), "satisfy"),
         ]:
             with self.subTest(label), self.assertWarnsRegex(UserWarning, f"fixed at {len(example)}.*{reason}"):
                 found = ht.export(module, example, self.folder / "m.pt2")
@@ -140,10 +189,56 @@ class Batches(Case):
             ("other arguments", net(), {"z": torch.randn(4, 6)}, "does not fit Net.forward"),
             ("shapes", net(), torch.randn(4, 7), "Net fails on the example: mat1 and mat2"),
             ("an op that the program refuses", Sparse(), torch.randn(4, 3), "to_sparse"),
+            ("a condition on values", Halves(lambda x, n: x * 2 if x.sum() > 0 else x), torch.randn(4, 6),
+             r"test_export.py:\d+ .*found a condition or a size that depends on the values of tensors, wanted none: torch.where"),
+            ("a size of values", Halves(lambda x, n: x.repeat(int(x.sum()), 1)), torch.ones(4, 6),
+             r"test_export.py:\d+ .*found a condition or a size that depends"),
+            ("a check in torch", Halves(lambda x, n: nn.functional.gaussian_nll_loss(x, x, x.exp(), reduction="none")),
+             torch.randn(4, 6), r"test_export.py:\d+ .*in torch.nn.functional.gaussian_nll_loss that depends .* formula"),
+            ("a distribution's check", Gaussian(torch.distributions.Normal(0.0, 1.0, validate_args=True)), torch.randn(4, 6),
+             r"test_export.py:\d+ .*found a distribution that checks .*validate_args=True"),
+            ("derivatives", Slope(), torch.randn(4, 6), r"test_export.py:\d+ .*found derivatives inside forward"),
+            ("torch.func", Slope(lambda f, x: torch.func.grad(f)(x)), torch.randn(4, 6),
+             r"test_export.py:\d+ .*found derivatives inside forward"),
+            ("a reentrant checkpoint", Halves(checkpointed), torch.randn(4, 6), "checkpoint with use_reentrant=True, wanted"),
         ]:
-            with self.subTest(label), self.assertRaisesRegex(ht.ExportError, words):
+            with self.subTest(label), self.assertRaisesRegex(ht.ExportError, words), redirect_stderr(io.StringIO()) as printed:
                 ht.export(module, example, self.folder / "m.pt2")
             self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
+            self.assertNotIn("torch.ops.aten", printed.getvalue())
+
+    def test_the_default_of_distributions_stays(self):
+        for export in (lambda: ht.export(Gaussian(), torch.randn(4, 6), self.folder / "m.pt2"),
+                       lambda: ht.export(Sparse(), torch.randn(4, 3), self.folder / "m.pt2")):
+            with suppress(ht.ExportError):
+                export()
+            self.assertTrue(torch.distributions.Normal._validate_args)
+
+    def test_what_a_module_prints_stays(self):
+        module = Halves(lambda x, n: print("printed", file=sys.stderr) or x)
+        with redirect_stderr(io.StringIO()) as printed:
+            exporting.export_programs(module, torch.randn(4, 6))
+        self.assertGreaterEqual(printed.getvalue().count("printed"), 2)
+
+
+def derivative(function, x):
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad(function(x), x, create_graph=True)[0]
+
+
+class Slope(nn.Module):
+    """How fast what it learns changes with its inputs."""
+
+    def __init__(self, derivative=derivative):
+        super().__init__()
+        self.head, self.derivative = nn.Linear(6, 1), derivative
+
+    def forward(self, x):
+        return self.derivative(lambda x: self.head(x).tanh().sum(), x)
+
+
+def checkpointed(x, n):
+    return torch.utils.checkpoint.checkpoint(torch.tanh, x * torch.ones(6, requires_grad=True), use_reentrant=True)
 
 
 class Sparse(nn.Module):

@@ -57,6 +57,18 @@ class Results(Case):
         with self.assertRaisesRegex(ht.ConfigError, "kept|weights"):
             self.study.best_module(order[3].number)
 
+    def test_numbers_of_no_trial(self):
+        for label, number, words in [("text", "a", "number: found 'a', wanted a trial's number"),
+                                     ("a truth", True, "number: found True, wanted"),
+                                     ("a fraction", 1.5, "number: found 1.5, wanted"),
+                                     ("too large", 99, "found .*99, wanted .*0 to 3"),
+                                     ("negative", -1, "found .*-1, wanted .*0 to 3")]:
+            for call in (self.study.best_module, self.study.weights, self.study.confusion_matrix,
+                         lambda number: self.study.save_adapter(self.folder / "adapter", number)):
+                with self.subTest(label), self.assertRaisesRegex(ht.HftaError, words) as caught:
+                    call(number)
+                self.assertNotIn("--", str(caught.exception))
+
     def test_load_study(self):
         for storage in (self.folder / "study.db", f"sqlite:///{self.folder}/study.db"):
             found = ht.load_study(storage, module=net())

@@ -17,7 +17,7 @@ from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from . import check, examples, modules
+from . import check, examples, modules, tracing
 from .errors import ExportError, writing
 from .examples import Example
 from .torch_state import exclusive
@@ -97,7 +97,15 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
         bound = examples.bound(own, args, kwargs)
         source = Traceable(own, args, kwargs, modes, tuple(kwargs or examples.names_in(bound)))
         check.runs(source)
-        return _exported(source, bound, size, batch, evaluation)
+        try:
+            return _exported(source, bound, size, batch, evaluation)
+        except ExportError as error:
+            place = tracing.derivative_at(source)
+            if place is None:
+                raise
+            raise ExportError(f"torch.export cannot export {_name(own)}: {place}: found derivatives inside forward "
+                              "(torch.autograd.grad, torch.func.grad), wanted none: finite differences can be exported "
+                              "(docs/models.md, 'Not possible')") from error
 
 
 def _own_copy(module: nn.Module, dtype: Optional[torch.dtype]) -> nn.Module:
@@ -146,7 +154,7 @@ def _save(program: ExportedProgram, path: pathlib.Path) -> None:
     except OSError:
         raise
     except Exception as error:
-        raise ExportError(f"torch.export cannot write what it exported: {_first_lines(error)}") from error
+        raise ExportError(f"torch.export cannot write what it exported: {tracing.first_lines(error)}") from error
 
 
 def _mend_blocks(module: torch.fx.GraphModule) -> None:
@@ -233,8 +241,8 @@ def _exported(source: Traceable, bound: Dict[str, Any], size: int, batch: Batch,
     def traced(dim: Any, fixed: Optional[int] = None, because: Optional[str] = None) -> Programs:
         shapes = None if dim is None else pytree.tree_map(
             lambda leaf: {0: dim} if isinstance(leaf, torch.Tensor) and leaf.dim() and leaf.shape[0] == size else None, bound)
-        training = _export_as(source.in_training(), source, shapes)
-        eval_graph = _export_as(source.module.eval(), source, shapes) if evaluation else None
+        training = tracing.trace(source.in_training(), source, shapes)
+        eval_graph = tracing.trace(source.module.eval(), source, shapes) if evaluation else None
         return Programs(source, training, eval_graph, fixed, because)
 
     if isinstance(batch, int):
@@ -243,28 +251,12 @@ def _exported(source: Traceable, bound: Dict[str, Any], size: int, batch: Batch,
     for dim in [] if reason else [batch] if batch is not None else [torch.export.Dim("batch"), torch.export.Dim.AUTO]:
         try:
             found = traced(dim)
-            if check.batch_is_open(found.training):
+            fixed = check.why_fixed(found.training, size)
+            if fixed is None:
                 return found
-            reason = reason or f"it finds that the module runs with {size} samples only"
+            reason = reason or fixed
         except ExportError as error:
             reason = reason or str(error)
     found = traced(None, size, reason)  # what this throws is not about the batch
     warnings.warn(f"the batch size is fixed at {size}, since torch.export cannot leave it open: {reason}", stacklevel=4)
     return found
-
-
-def _export_as(module: nn.Module, source: Traceable, shapes: Any) -> ExportedProgram:
-    """torch.export.export of the module as it stands, on a copy of its own: tracing leaves marks on some modules."""
-    traced = copy.deepcopy(module)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return torch.export.export(traced, source.args, source.kwargs, dynamic_shapes=shapes)
-    except Exception as error:
-        raise ExportError(f"torch.export cannot export {_name(module)}: {_first_lines(error)}") from error
-
-
-def _first_lines(error: Exception) -> str:
-    """What torch says, without its advice on logging, and each line once."""
-    lines = [line.split(" For more information")[0].strip(" -") for line in str(error).splitlines()]
-    return " ".join(list(dict.fromkeys(filter(None, lines)))[:3])[:400] or type(error).__name__

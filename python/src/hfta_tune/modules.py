@@ -5,7 +5,7 @@ import copy
 import fnmatch
 import inspect
 import itertools
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple, Union
 
 import torch
 from torch import nn
@@ -89,25 +89,36 @@ def copy_for(source: Source, params: Mapping[str, Any], seed: int) -> nn.Module:
 
 
 def set_number(module: nn.Module, path: str, value: float) -> bool:
-    """Sets the attributes of modules that `path` names, "act.negative_slope" or with `*`. Returns whether nothing is left.
+    """Sets the attributes that `path` names, "act.negative_slope" or with `*`. Returns whether there are any.
 
-    "act.negative_slope@0.01" names those alone that are 0.01. Rates of what is drawn in training alone count as set: no evaluation depends on them.
+    "act.negative_slope@0.01" names those alone that are 0.01. "(model)" is the module itself.
     """
     path, _, before = path.partition("@")
-    if path.rsplit(".", 1)[-1] in _RATES:
-        return True
+    pattern = path.replace("[", "[[]")
     found = False
-    for name, part in module.named_modules():
-        for attribute, number in vars(part).items():
-            is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-            is_meant = is_number and (not before or float(before) == number)
-            if is_meant and fnmatch.fnmatchcase(f"{name}.{attribute}", path.replace("[", "[[]")):
+    for name, part in module.named_modules(remove_duplicate=False):
+        for argument, attribute in _numbers_of(part):
+            is_meant = not before or float(before) == getattr(part, attribute)
+            if is_meant and fnmatch.fnmatchcase(f"{name or '(model)'}.{argument}", pattern):
                 setattr(part, attribute, value)
                 found = True
     return found
 
 
-_RATES = ("p", "dropout", "dropout_p")
+# Modules of torch whose attribute has another name than the op's argument: argument -> attribute.
+_NAMED_OTHERWISE: Dict[type, Dict[str, str]] = {
+    nn.MultiheadAttention: {"p": "dropout", "dropout_p": "dropout"},
+    nn.PairwiseDistance: {"p": "norm"},
+}
+
+
+def _numbers_of(part: nn.Module) -> List[Tuple[str, str]]:
+    """The numbers that are attributes of a module, each by the argument of the op that takes it."""
+    numbers = [name for name, value in vars(part).items()
+               if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    others = [(argument, attribute) for kind, names in _NAMED_OTHERWISE.items() if isinstance(part, kind)
+              for argument, attribute in names.items()]
+    return [(name, name) for name in numbers] + [pair for pair in others if pair[1] in numbers]
 
 
 def cast(module: nn.Module, dtype: torch.dtype) -> None:

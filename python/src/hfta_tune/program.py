@@ -18,6 +18,7 @@ from .errors import ConfigError, ProgramNotFound, from_exit
 _ARGUMENTS = {
     "choose another name (study: ...) or --fresh": "choose another name=",
     "--fresh starts": "a call with another name= starts",
+    "--trial: found": "number: found",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import numbers
 import os
 import sqlite3
 import tempfile
@@ -111,8 +112,8 @@ class Study:
         """A copy of the module, on the CPU and in evaluation mode, with the weights of the best trial, or of trial `number`.
 
         The weights are those that the trial's value was measured on. Numbers of the model that the trial had bound are set
-        where a module has them as attributes, such as an activation's slope; of others there is a warning. Throws ConfigError
-        if the weights are not kept (`keep=`) or do not fit the module that the study was loaded with, and HftaError if it was
+        where a module has them as attributes, such as a dropout's rate; of others there is a warning. Throws ConfigError if
+        the weights are not kept (`keep=`) or do not fit the module that the study was loaded with, and HftaError if it was
         loaded without one.
         """
         if self._module is None:
@@ -139,7 +140,7 @@ class Study:
 
     def _exported(self, number: Optional[int]) -> Tuple[Dict[str, torch.Tensor], Dict[str, float]]:
         """The state dict, and the numbers that were bound, by path."""
-        which = [] if number is None else ["--trial", str(number)]
+        which = _option_of(number)
         with tempfile.TemporaryDirectory(prefix="hfta-tune-") as folder:
             file = os.path.join(folder, "weights.safetensors")
             call(["export", *self._here(self.name), "--output", file, *which])
@@ -151,7 +152,7 @@ class Study:
 
         Returns the folder's path. Throws ConfigError if the study trained no adapters, or if they are not kept (`keep=`).
         """
-        which = [] if number is None else ["--trial", str(number)]
+        which = _option_of(number)
         call(["export", *self._here(self.name), "--format", "peft", "--output", os.fspath(folder), *which])
         self._tell_first_values(os.fspath(folder))
         return os.fspath(folder)
@@ -189,6 +190,7 @@ class Study:
         They are of the epoch that the trial's value and its kept weights are of. `of`: "val", or, of the best trial of a
         finished study, "test". Throws HftaError where there is none: `confusion_matrix` was not among the metrics.
         """
+        _checked(number)
         trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
         if trial is None:
             raise HftaError(f"study {self.name}: found no trial {number}, wanted 0 to {len(self.trials) - 1}")
@@ -254,6 +256,18 @@ def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = No
     was given, for a function that draws buffers which no state dict has. Throws StorageError and ConfigError.
     """
     return Study(storage, name, module, seed)
+
+
+def _checked(number: Optional[int]) -> Optional[int]:
+    """A trial's number as it was given. Throws ConfigError for what is none."""
+    if number is not None and (isinstance(number, bool) or not isinstance(number, numbers.Integral)):
+        raise ConfigError(f"number: found {number!r}, wanted a trial's number, a whole one, or None for the best trial")
+    return number
+
+
+def _option_of(number: Optional[int]) -> List[str]:
+    """The program's option for a trial, or for the best one."""
+    return [] if _checked(number) is None else ["--trial", str(number)]
 
 
 def _configuration(entry: Dict[str, Any]) -> Configuration:
