@@ -15,6 +15,7 @@ namespace {
 constexpr double kMostForGp = 1000;  // configurations: a draw of gp takes a tenth of a second behind so many
 constexpr int kStartup = 10;         // configurations that methods draw before they learn
 constexpr int kFewEpochs = 4;        // fewer leave nothing to save
+constexpr int kCurve = 10;           // epochs of a learning curve that can be forecast
 constexpr double kStoppedShare = 5;  // configurations that asha tries in the epochs of one that is trained to its end
 
 // Whether trials shall be stopped: a budget of epochs or time pays for other trials with what is saved; run_cap does
@@ -38,6 +39,7 @@ struct Rule {
   const char* method;
   /// Why this method is chosen; "" if it is not.
   std::string (*reason)(const StudyOutline& study);
+  bool paces = false;  ///< The method says itself how long trials train.
 };
 
 std::string all_fit(const StudyOutline& study) {
@@ -62,17 +64,24 @@ std::string too_many_for_gp(const StudyOutline& study) {
   return fmt::format("some {:.0f} configurations are expected, too many for gp", *count);
 }
 
+std::string curves_tell(const StudyOutline& study) {
+  const bool plain = study.repetitions == 1 && study.constraints.empty() && !trials::is_conditional(study.space);
+  if (!is_stopped(study) || study.epochs < kCurve || !plain || study.space.empty()) return "";
+  return "forecasts of learning curves tell after every epoch which trials are worth the next one";
+}
+
 std::string gp_learns_soonest(const StudyOutline&) { return "gp needs the fewest trials to find good ones"; }
 
 std::string several_objectives(const StudyOutline& study) {
   return study.objectives > 1 ? fmt::format("it learns for {} objectives", study.objectives) : "";
 }
 
-constexpr std::array<Rule, 5> kRules = {{
+constexpr std::array<Rule, 6> kRules = {{
     {"grid", all_fit},
     {"sobol", nothing_to_learn},
     {"nsga2", several_objectives},
     {"tpe", too_many_for_gp},
+    {"freeze_thaw", curves_tell, true},
     {"gp", gp_learns_soonest},
 }};
 
@@ -80,13 +89,15 @@ constexpr std::array<Rule, 5> kRules = {{
 
 MethodChoice choose_method(const StudyOutline& study) {
   MethodChoice choice;
+  bool paces = false;
   for (const Rule& rule : kRules) {
     choice.reason = rule.reason(study);
     if (choice.reason.empty()) continue;
     choice.method = rule.method;
+    paces = rule.paces;
     break;
   }
-  if (is_stopped(study)) {
+  if (is_stopped(study) && !paces) {
     choice.stopping = Stopping{"asha", {}};
     choice.reason += ", and what asha saves pays for more trials";
   }

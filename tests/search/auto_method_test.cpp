@@ -55,21 +55,36 @@ TEST_CASE("auto chooses by space, budget and width") {
   short_trials.epochs = 2;
   StudyOutline repeated = outline(kNumbers, 60, std::nullopt, 320);
   repeated.repetitions = 5;
+  StudyOutline medium_trials = outline(kMixed, std::nullopt, 800);
+  medium_trials.epochs = 9;
+  StudyOutline several = outline(kMixed, std::nullopt, 2700);
+  several.repetitions = 3;
+  const std::vector<Constraint> ordered = {Constraint::parse("hidden <= lr * 10")};
+  StudyOutline constrained{kMixed, ordered};
+  constrained.epochs = 27;
+  constrained.trial_epochs = 2700;
+  trials::Space dependent = {list("optimizer", 2), range("momentum")};
+  dependent[1].when = {{"optimizer", {std::int64_t{0}}}};
   const std::vector<Case> cases = {
       {outline(kLists, 12), "grid", "", "12 configurations"},
       {outline(kLists, 11), "@learns", "", ""},
-      {outline(kLists, std::nullopt, 5400), "@learns", "asha", ""},
+      {outline(kLists, std::nullopt, 5400), "freeze_thaw", "", ""},
+      {outline(kLists, std::nullopt, 5430), "tpe", "asha", "1006 configurations"},
       {outline(kNumbers, 10), "sobol", "", "10 configurations are too few"},
       {outline(kNumbers, 11), "@learns", "", ""},
       {outline(kNumbers, 64, std::nullopt, 64), "sobol", "", "all 64 configurations begin at once"},
       {outline(kNumbers, 64, std::nullopt, 63), "@learns", "", ""},
       {repeated, "sobol", "", "all 60 configurations begin at once"},
       {outline(kNumbers, 2000), "tpe", "", "2000 configurations"},
-      {outline(kMixed, std::nullopt, 2700), "@learns", "asha", "asha"},
+      {outline(kMixed, std::nullopt, 2700), "freeze_thaw", "", "learning curves"},
+      {medium_trials, "@learns", "asha", "asha"},
+      {several, "@learns", "asha", "asha"},
+      {constrained, "@learns", "asha", "asha"},
+      {outline(dependent, std::nullopt, 2700), "@learns", "asha", "asha"},
       {outline(kMixed, 100, 2700), "@learns", "", ""},
       {stops, "@learns", "", ""},
       {short_trials, "tpe", "", "1350 configurations"},
-      {outline(kMixed, std::nullopt), "@learns", "asha", ""},
+      {outline(kMixed, std::nullopt), "freeze_thaw", "", ""},
   };
   for (const Case& c : cases) {
     const MethodChoice choice = choose_method(c.study);

@@ -81,13 +81,12 @@ TEST_CASE("no scheduler takes a report or the end of a trial below 0") {
 }
 
 TEST_CASE("a maker refuses numbers that it would divide by, or wait for without end") {
-  const FreezeThawOptions bad[] = {{.max_epochs = 0}, {.startup_trials = 0}, {.slots = -1},
-                                   {.eta = 1},        {.eta = 0},            {.random_percent = 101}};
+  const FreezeThawOptions bad[] = {{.max_epochs = 0}, {.startup_trials = 0},  {.slots = -1}, {.eta = 1},
+                                   {.eta = 0},        {.random_percent = 101}};
   for (const FreezeThawOptions& options : bad) {
     CHECK(refusal([&] { (void)make_freeze_thaw(kNoSpace, kNone, 1, Goal::kMinimize, options); }) == ErrorKind::kConfig);
-    CHECK(refusal([&] {
-            (void)make_freeze_thaw_scheduler(kNoSpace, kNone, 1, Goal::kMinimize, options, {}, {});
-          }) == ErrorKind::kConfig);
+    CHECK(refusal([&] { (void)make_freeze_thaw_scheduler(kNoSpace, kNone, 1, Goal::kMinimize, options, {}, {}); }) ==
+          ErrorKind::kConfig);
   }
   for (const EvolutionOptions& options : {EvolutionOptions{.population = 0}, EvolutionOptions{.tournament = 0}}) {
     CHECK(refusal([&] { (void)make_evolution(kNoSpace, 1, Goal::kMinimize, options); }) == ErrorKind::kConfig);
