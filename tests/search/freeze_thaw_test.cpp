@@ -307,6 +307,31 @@ TEST_CASE("new trials go through one sequence, from where the first trials left 
   }
 }
 
+TEST_CASE("a scheduler picks for as many slots as there are when it is asked") {
+  int slots = 2;
+  FreezeThawOptions options = options_of(0);
+  const auto scheduler =
+      make_freeze_thaw_scheduler(kPlane, kNone, 5, Goal::kMinimize, options, {}, {8}, [&] { return slots; });
+  for (int trial = 0; trial < 8; ++trial) {
+    scheduler->enter(trial, at(trial / 8.0, 0.5));
+    (void)scheduler->report(trial, 1, 1 + std::sin(trial));
+  }
+  std::set<int> go_on;  // all have begun, so that nobody new is picked
+  const auto take = [&] {
+    for (const Verdict& verdict : scheduler->take_verdicts()) {
+      verdict.decision == Decision::kContinue ? (void)go_on.insert(verdict.trial) : (void)go_on.erase(verdict.trial);
+    }
+  };
+  take();
+  CHECK(go_on.size() == 2);
+  slots = 5;
+  const int told = *go_on.begin();
+  go_on.erase(told);
+  (void)scheduler->report(told, 2, 0.5);
+  take();
+  CHECK(go_on.size() == 5);
+}
+
 TEST_CASE("picks that train side by side share what splits arrays") {
   const Planner planner(kSplit, {"hidden"}, 1, options_of(4));
   std::vector<SeenCurve> curves;

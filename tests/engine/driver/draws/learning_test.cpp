@@ -231,3 +231,32 @@ TEST_CASE("trials of an earlier study are kept with the study, and every draw se
   }
   CHECK(std::isnan(kept.back().curve.at(0)));
 }
+
+TEST_CASE("freeze_thaw picks for the slots of all devices, as wide as arrays are") {
+  // How many trials are in slots on average, once all have begun and before the first is done.
+  const auto side_by_side = [](int slots, int devices, std::optional<int> width) {
+    StudyConfig config = random_config(36);
+    config.method = "freeze_thaw";
+    config.method_options.freeze_thaw = {.max_epochs = 5, .startup_trials = 4, .slots = slots};
+    config.shape_changing.clear();
+    config.width = width;
+    StudyFixture study(config);
+    study.world.width = 4;
+    study.world.partition_by = "";
+    (void)study.run(devices);
+    CHECK(study.count(State::kComplete) == 36);
+    int sum = 0, count = 0;
+    for (const Status& status : study.recorder.statuses) {
+      if (status.epochs < 40 || status.epochs > 120) continue;
+      sum += status.running;
+      ++count;
+    }
+    REQUIRE(count > 0);
+    return static_cast<double>(sum) / count;
+  };
+  CHECK(side_by_side(0, 1, std::nullopt) > 3.5);
+  CHECK(side_by_side(0, 1, 6) > 5.5);
+  CHECK(side_by_side(0, 4, std::nullopt) > 13);
+  CHECK(side_by_side(2, 1, std::nullopt) < 3);  // `slots` says another number
+  CHECK(side_by_side(4, 4, std::nullopt) < 6);
+}
