@@ -181,7 +181,7 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
   // its share. The choice is the same for every request, so that a sampler draws what a scheduler picked.
   const int room = request.room > 0 ? std::numeric_limits<int>::max() : 0;
   const std::vector<Pick> some = picks_like(nullptr, {.slots = kSome, .room = room});
-  if (some.empty()) return some;
+  if (some.empty()) return {};
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 2);
   const Vector like = some[random.below(some.size())].x;
   return picks_like(&like, request);
