@@ -68,14 +68,15 @@ std::vector<std::pair<std::string, std::unique_ptr<Scheduler>>> all_schedulers()
 
 TEST_CASE("no scheduler takes a report or the end of a trial below 0") {
   int seen = 0;
-  for (const auto& [name, scheduler] : all_schedulers()) {
-    CAPTURE(name);
+  for (const auto& one : all_schedulers()) {
+    CAPTURE(one.first);
+    Scheduler& scheduler = *one.second;
     ++seen;
-    CHECK(refusal([&] { (void)scheduler->report(-1, 1, 0.5); }) == ErrorKind::kInternal);
-    CHECK(refusal([&] { (void)scheduler->report(0, 0, 0.5); }) == ErrorKind::kInternal);
-    CHECK(refusal([&] { (void)scheduler->report(0, 1000, 0.5); }) == ErrorKind::kInternal);
-    CHECK(refusal([&] { scheduler->fail(-1); }) == ErrorKind::kInternal);
-    CHECK(scheduler->take_verdicts().empty());
+    CHECK(refusal([&] { (void)scheduler.report(-1, 1, 0.5); }) == ErrorKind::kInternal);
+    CHECK(refusal([&] { (void)scheduler.report(0, 0, 0.5); }) == ErrorKind::kInternal);
+    CHECK(refusal([&] { (void)scheduler.report(0, 1000, 0.5); }) == ErrorKind::kInternal);
+    CHECK(refusal([&] { scheduler.fail(-1); }) == ErrorKind::kInternal);
+    CHECK(scheduler.take_verdicts().empty());
   }
   CHECK(seen > 20);
 }
