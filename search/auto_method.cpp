@@ -89,17 +89,15 @@ constexpr std::array<Rule, 6> kRules = {{
 
 MethodChoice choose_method(const StudyOutline& study) {
   MethodChoice choice;
-  bool paces = false;
   for (const Rule& rule : kRules) {
     choice.reason = rule.reason(study);
     if (choice.reason.empty()) continue;
     choice.method = rule.method;
-    paces = rule.paces;
+    if (is_stopped(study) && !rule.paces) {
+      choice.stopping = Stopping{"asha", {}};
+      choice.reason += ", and what asha saves pays for more trials";
+    }
     break;
-  }
-  if (is_stopped(study) && !paces) {
-    choice.stopping = Stopping{"asha", {}};
-    choice.reason += ", and what asha saves pays for more trials";
   }
   return choice;
 }

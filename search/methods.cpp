@@ -323,9 +323,9 @@ std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions&
   validate(task.space);
   check_numbers(method, options);
   const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior,
-                     splitting = task.splitting, slots = task.slots,
+                     splitting = task.splitting,
                      goals = task.goals](const trials::Space& space, std::uint64_t seed, Repeats repeats) {
-    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, slots, goals, repeats});
+    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, {}, goals, repeats});
   };
   const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
   std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);

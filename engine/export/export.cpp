@@ -102,8 +102,14 @@ std::optional<storage::Checkpoint> latest_state(int number, const StudyConfig& c
   return states.of(config.select_best ? StateKind::kFinished : StateKind::kRunning).load(number);
 }
 
-storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& config, storage::StudyStates& states,
-                               const std::vector<trials::Trial>& trials) {
+// Weights, and what the trial was worth with them.
+struct KeptState {
+  storage::Checkpoint state;
+  std::vector<double> values;
+};
+
+KeptState kept_state(const trials::Trial& trial, const StudyConfig& config, storage::StudyStates& states,
+                     const std::vector<trials::Trial>& trials) {
   storage::Checkpoints& finished = states.of(storage::StateKind::kFinished);
   std::optional<storage::Checkpoint> found;
   if (trial.state == trials::State::kComplete) found = finished.load(trial.number);
@@ -114,9 +120,9 @@ storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& co
                             trial.number, trials::name_of(trial.state), kept_words(config), kept_text(finished, trials),
                             any_runs(trials) ? "; or one that is RUNNING and has a state" : ""));
   }
-  const std::vector<double> values = values_at(trial, found->epoch, config.objectives);
+  std::vector<double> values = values_at(trial, found->epoch, config.objectives);
   const bool fits = trial.state == trials::State::kRunning ? !values.empty() : values == trial.values;
-  if (fits) return std::move(*found);
+  if (fits) return {std::move(*found), std::move(values)};
   throw Error(
       ErrorKind::kStorage,
       fmt::format("study '{}': trial {}: found weights of epoch {}, wanted those of the epoch that its value was "
@@ -148,14 +154,13 @@ std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store
                                        std::optional<int> number, ExportFormat format) {
   const std::vector<trials::Trial> trials = store.trials(config.study);
   const trials::Trial& trial = chosen(trials, config, store, number);
-  const storage::Checkpoint kept = kept_state(trial, config, states, trials);
+  const auto [kept, values] = kept_state(trial, config, states, trials);
   Tensors tensors = fusion::parse_safetensors(kept.bytes).tensors;
   drop_optimizer_state(tensors);
   std::map<std::string, std::string> metadata = {{"format", "pt"},
                                                  {"study", config.study},
                                                  {"trial", std::to_string(trial.number)},
                                                  {"epoch", std::to_string(kept.epoch)}};
-  const std::vector<double> values = values_at(trial, kept.epoch, config.objectives);
   for (std::size_t i = 0; i < values.size(); ++i) metadata.emplace(config.objectives[i].metric, shortest(values[i]));
   const std::optional<ModelFile> file = config.task(trials::latest_params(trial)).model_file;
   if (!file && format == ExportFormat::kWeights) return {{"", fusion::write_safetensors(tensors, metadata)}};

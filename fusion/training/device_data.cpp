@@ -100,13 +100,13 @@ void check_holds(const Field& field, std::int64_t size) {
   }
   const std::int64_t stride = field.stride(), step = rows.step > 0 ? rows.step : stride;
   std::int64_t listed = size, earliest = 0, last = size - 1;
-  if (rows.chosen != nullptr && !rows.chosen->empty()) {
-    const auto [least, most] = std::minmax_element(rows.chosen->begin(), rows.chosen->end());
+  if (rows.chosen != nullptr) {
     listed = std::min(size, std::ssize(*rows.chosen));
-    earliest = *least;
-    last = *most;
-  } else if (rows.chosen != nullptr) {
-    listed = 0;
+    last = -1;
+    for (const std::int64_t row : *rows.chosen) {
+      earliest = std::min(earliest, row);
+      last = std::max(last, row);
+    }
   }
   if (rows.first < 0 || rows.step < 0 || earliest < 0) {
     throw Error(ErrorKind::kConfig,

@@ -216,6 +216,10 @@ TEST_CASE("rows of data that lie outside of their numbers are refused") {
   data.inputs = {Field{.name = "x", .shape = {4}, .data = std::vector<float>(24)}};
   data.target = Field{.name = "y", .shape = {}, .data = std::vector<std::int64_t>(6)};
   CHECK_NOTHROW(to_device(data, arguments.model.graph, arguments.model.recipe, at::kCPU));
+  Dataset twice = data;  // its samples are rows of fewer numbers
+  twice.inputs.front().data = std::vector<float>(8);
+  twice.inputs.front().rows.chosen = std::make_shared<const Rows>(Rows{0, 1, 0, 1, 0, 1});
+  CHECK_NOTHROW(to_device(twice, arguments.model.graph, arguments.model.recipe, at::kCPU));
   for (const Case& c : cases) {
     Dataset spoilt = data;
     c.spoil(spoilt.inputs.front());
