@@ -1,5 +1,7 @@
 // Freeze-thaw's process over learning curves, against hand-worked and dense values, and what it sees of them.
 
+#include "search/freeze_thaw/curves.hpp"
+
 #include <Eigen/LU>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -11,7 +13,6 @@
 
 #include "base/random.hpp"
 #include "search/freeze_thaw/curve_process.hpp"
-#include "search/freeze_thaw/curves.hpp"
 #include "setting.hpp"
 
 using namespace hfta;
@@ -19,8 +20,8 @@ using namespace hfta::search;
 using namespace hfta::search::freeze_thaw;
 using namespace hfta::search::freeze_thaw::testing;
 using SeenCurve = hfta::search::freeze_thaw::Curve;
-using trials::Goal;
 using Eigen::Index;
+using trials::Goal;
 
 namespace {
 

@@ -19,8 +19,8 @@ using namespace hfta::search;
 using namespace hfta::search::freeze_thaw;
 using namespace hfta::search::freeze_thaw::testing;
 using SeenCurve = hfta::search::freeze_thaw::Curve;
-using trials::Goal;
 using Eigen::Index;
+using trials::Goal;
 using Kind = trials::DistributionKind;
 
 namespace {
