@@ -45,9 +45,11 @@ struct Repetitions {
   [[nodiscard]] int index_of(int draw) const { return draw % count(); }
   /// The first draw of the configuration that `draw` belongs to.
   [[nodiscard]] int first_of(int draw) const { return draw - index_of(draw); }
+  /// How many configurations the first `draws` draws begin.
+  [[nodiscard]] int configurations_in(int draws) const { return draws / count() + (draws % count() > 0 ? 1 : 0); }
   /// The draw behind the last one of the configuration of draw `draws - 1`: `draws` where no configuration is cut
   /// short.
-  [[nodiscard]] int rounded_up(int draws) const { return (draws + count() - 1) / count() * count(); }
+  [[nodiscard]] int rounded_up(int draws) const { return configurations_in(draws) * count(); }
 
   /// `repeat` and `fold` as parameters: integers from 0.
   [[nodiscard]] Space axes() const;

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "fusion/eager/autocast.hpp"
 #include "fusion/graph/arguments.hpp"
+#include "fusion/op_traits.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
@@ -98,6 +102,8 @@ bool makes_complex(const Node& node) {
          (traits != nullptr && traits->kind == OpClass::kTransform);
 }
 
+using Check = void (*)(std::span<const c10::IValue>);
+
 // LibTorch subtracts and divides whole bounds as they are: where that overflows, the processor may end the process.
 void check_range(std::span<const c10::IValue> arguments) {
   constexpr std::int64_t kMost = std::int64_t{1} << 61;
@@ -106,6 +112,23 @@ void check_range(std::span<const c10::IValue> arguments) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("aten::arange: found a bound or step of {}, wanted at most 2^61", argument.toInt()));
   }
+}
+
+// LibTorch takes any mode of a bag, and then reads tensors that it made for none of them.
+void check_mode(std::span<const c10::IValue> arguments) {
+  constexpr std::size_t kMode = 4;
+  constexpr std::int64_t kLast = 2;  // sum, mean, max
+  const std::int64_t mode = arguments[kMode].toInt();
+  if (mode >= 0 && mode <= kLast) return;
+  throw Error(ErrorKind::kConfig, fmt::format("aten::embedding_bag: found mode {}, wanted 0 to {}", mode, kLast));
+}
+
+Check check_of(std::string_view op) {
+  constexpr std::pair<std::string_view, Check> kChecks[] = {
+      {"arange", &check_range}, {"embedding_bag", &check_mode}, {"_embedding_bag", &check_mode}};
+  const auto* found =
+      std::find_if(std::begin(kChecks), std::end(kChecks), [&](const auto& row) { return row.first == op; });
+  return found == std::end(kChecks) ? nullptr : found->second;
 }
 
 }  // namespace
@@ -138,7 +161,7 @@ BoxedOp::BoxedOp(const Node& node, const at::Device& device)
     : op_(find_op(node)),
       device_(device.type()),
       makes_complex_(makes_complex(node)),
-      makes_range_(node.op.starts_with("aten::arange")) {
+      check_(check_of(base_name(node.op))) {
   const std::vector<c10::Argument>& schema = op_.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
     const c10::TypePtr type = bare(schema[i].real_type());
@@ -192,7 +215,7 @@ ValueEnv BoxedOp::call(std::span<const c10::IValue> values, std::span<const doub
     const c10::IValue number = hypers[static_cast<std::size_t>(own.index)];
     stack[own.position] = own.tensor ? c10::IValue(wrapped_number(number)) : number;
   }
-  if (makes_range_) check_range(stack);
+  if (check_ != nullptr) check_(stack);
   call_boxed(op_, device_, makes_complex_, stack);
   ValueEnv outputs;
   for (c10::IValue& value : stack) {

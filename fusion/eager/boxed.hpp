@@ -46,8 +46,8 @@ class BoxedOp {
 
   c10::OperatorHandle op_;
   at::DeviceType device_;
-  bool makes_complex_;  ///< The op makes complex numbers of real ones.
-  bool makes_range_;
+  bool makes_complex_;                           ///< The op makes complex numbers of real ones.
+  void (*check_)(std::span<const c10::IValue>);  ///< Refuses arguments that LibTorch does not survive; may be null.
   torch::jit::Stack literals_;
   std::vector<Filled> values_;
   std::vector<std::pair<std::size_t, std::vector<ValueId>>> tensors_;           ///< Tensor[]

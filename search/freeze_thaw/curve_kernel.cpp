@@ -8,8 +8,9 @@ namespace {
 using Eigen::Index;
 
 Matrix squared_differences(const Vector& a, const Vector& b) {
-  const Vector log_a = a.array().log(), log_b = b.array().log();
-  return (log_a.replicate(1, b.size()) - log_b.transpose().replicate(a.size(), 1)).array().square();
+  Matrix squares = Matrix::Zero(a.size(), b.size());
+  gp::add_squares(a.array().log(), b.array().log(), 1, squares);
+  return squares;
 }
 
 Matrix same_trial(const std::vector<int>& a, const std::vector<int>& b) {
@@ -34,7 +35,7 @@ CurveKernel::CurveKernel(const Inputs& inputs, const CurveHyperparameters& hyper
 
 Matrix CurveKernel::between(const CurvePoints& a, const CurvePoints& b) const {
   const Matrix near = configurations_.between(a.x, b.x), same = same_trial(a.trial, b.trial);
-  const Matrix soon = (epoch_weight_ * squared_differences(a.epochs, b.epochs)).unaryExpr(&gp::matern_of_square);
+  const Matrix soon = gp::matern(epoch_weight_ * squared_differences(a.epochs, b.epochs));
   const auto& v = variances_;
   return near.array() * (v[kLevel] + v[kShape] * soon.array()) +
          same.array() * (v[kOwnLevel] + v[kOwnShape] * soon.array()) + v[kCommonShape] * soon.array();
@@ -58,9 +59,8 @@ Matrix CurveDistances::Covariance::sum() const {
 }
 
 CurveDistances::Covariance CurveDistances::at(const CurveHyperparameters& hyper) const {
-  const gp::Distances::Unscaled near = configurations_.at(hyper.log_lengths);
-  const Matrix scaled = weight_of(hyper.log_epoch_length) * epochs_;
-  const Matrix soon = scaled.unaryExpr(&gp::matern_of_square), sooner = scaled.unaryExpr(&gp::matern_slope);
+  const gp::Matern near = configurations_.at(hyper.log_lengths);
+  const auto [soon, sooner] = gp::matern_with_slope(weight_of(hyper.log_epoch_length) * epochs_);
   std::array<double, kParts> v{};
   for (std::size_t i = 0; i < kParts; ++i) v[i] = std::exp(hyper.log_variances[i]);
   Covariance all;

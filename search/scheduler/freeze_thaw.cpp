@@ -57,9 +57,9 @@ class FreezeThaw final : public Scheduler {
   }
 
   Decision report(int trial, int epoch, double value) override {
-    if (trial < 0 || (capacity_ && trial >= *capacity_) || epoch < 1 || epoch > options_.max_epochs) {
-      throw Error(ErrorKind::kInternal, fmt::format("freeze_thaw: found epoch {} of trial {}, wanted 1 to {}", epoch,
-                                                    trial, options_.max_epochs));
+    require_report(trial, epoch, options_.max_epochs);
+    if (capacity_ && trial >= *capacity_) {
+      throw Error(ErrorKind::kInternal, fmt::format("freeze_thaw: found trial {}, wanted below {}", trial, *capacity_));
     }
     Record& record = records_[trial];
     const auto [known, is_new] = record.values.emplace(epoch, value);

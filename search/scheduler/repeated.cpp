@@ -78,8 +78,8 @@ class Repeated final : public Scheduler {
   [[nodiscard]] int target(int trial) const override { return judge_->target(repetitions_.configuration_of(trial)); }
   [[nodiscard]] int max_epochs() const override { return judge_->max_epochs(); }
   [[nodiscard]] std::int64_t planned_epochs(int first, int trials) const override {
-    const std::int64_t count = repetitions_.count(), configurations = (trials + count - 1) / count;
-    return count * judge_->planned_epochs(repetitions_.configuration_of(first), static_cast<int>(configurations));
+    return repetitions_.count() *
+           judge_->planned_epochs(repetitions_.configuration_of(first), repetitions_.configurations_in(trials));
   }
 
   Decision report(int trial, int epoch, double value) override {

@@ -33,6 +33,9 @@ TEST_CASE("draws are dealt to configurations in blocks, seeds first") {
   CHECK(repetitions.first_of(13) == 12);
   CHECK(repetitions.rounded_up(13) == 18);
   CHECK(repetitions.rounded_up(12) == 12);
+  CHECK(repetitions.configurations_in(13) == 3);
+  CHECK(repetitions.configurations_in(12) == 2);
+  CHECK(repetitions.configurations_in(0) == 0);
   const Params params = repetitions.params_of({{"lr", 0.1}}, 4);
   CHECK(params == Params{{"lr", 0.1}, {"repeat", std::int64_t{1}}, {"fold", std::int64_t{1}}});
   CHECK(repetitions.configuration_of(params) == Params{{"lr", 0.1}});

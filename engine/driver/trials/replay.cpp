@@ -84,11 +84,10 @@ void TrialTable::adopt(trials::Trial stored) {
 // A study that had no cap may be given one that its trials have passed already.
 void TrialTable::check_cap() const {
   if (!strategy_.cap || drawn() <= *strategy_.cap) return;
-  throw Error(ErrorKind::kConfig,
-              fmt::format("{}: run_cap: found {}, wanted at least {}, what study '{}' "
-                          "has; --fresh starts a new one beside it",
-                          config_.file.string(), *strategy_.cap / repetitions().count(),
-                          repetitions().rounded_up(drawn()) / repetitions().count(), config_.study));
+  throw Error(ErrorKind::kConfig, fmt::format("{}: run_cap: found {}, wanted at least {}, what study '{}' "
+                                              "has; --fresh starts a new one beside it",
+                                              config_.file.string(), *strategy_.cap / repetitions().count(),
+                                              repetitions().configurations_in(drawn()), config_.study));
 }
 
 // Reports in order of epoch, then of draw. Rungs fall due between epochs, as in the run, since trials train on only

@@ -36,7 +36,7 @@ int TrialTable::plan(int k, int rounds, std::optional<int> like) {
   k -= push_repetitions(k, rounds);
   if (const std::optional<int> most = cap()) k = std::min(k, *most - drawn());
   if (k <= 0 || draws_.exhausted()) return drawn() - first;
-  const int asked = like ? 1 : repetitions().rounded_up(k) / repetitions().count();
+  const int asked = like ? 1 : repetitions().configurations_in(k);
   const int configurations = drawn() / repetitions().count() - enqueued_;
   for (const trials::Params& one : draws_.ask(configurations, asked, rounds, like ? &params(*like) : nullptr)) {
     push(kUnnumbered, repetitions().params_of(one, 0));

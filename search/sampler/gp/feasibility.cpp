@@ -128,7 +128,7 @@ double negative_log(const Distances& distances, const Vector& sign, const Vector
   const Index d = at.size() - 1;
   const Prior prior = prior_of(d);
   const double variance = std::exp(at[d]);
-  const Distances::Unscaled unscaled = distances.at(at.head(d));
+  const Matern unscaled = distances.at(at.head(d));
   const Matrix kernel = variance * unscaled.kernel;
   propagate(kernel, sign, sites);
   const Approximation fitted = approximation_of(kernel, sign, sites);

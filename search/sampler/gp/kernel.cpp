@@ -15,23 +15,28 @@ std::vector<bool> categories_of(const Inputs& inputs) {
   return category;
 }
 
-// Squared differences of every row of a and every row of b along one dimension.
-Matrix squares(const Matrix& a, const Matrix& b, Index dimension, bool category) {
-  Matrix d = a.col(dimension).replicate(1, b.rows()) - b.col(dimension).transpose().replicate(a.rows(), 1);
-  if (category) return (d.array() != 0).cast<double>();
-  return d.array().square();
+// Adds the squared distances of every row of a from every row of b along one dimension, times `weight`.
+void add_distances(const Matrix& a, const Matrix& b, Index dimension, bool category, double weight, Matrix& to) {
+  if (!category) return add_squares(a.col(dimension), b.col(dimension), weight, to);
+  for (Index j = 0; j < b.rows(); ++j) {
+    to.col(j).array() += weight * (a.col(dimension).array() != b(j, dimension)).cast<double>();
+  }
 }
 
 }  // namespace
 
-double matern_of_square(double squared) {
-  const double r = kSqrt5 * std::sqrt(squared);
-  return (1 + r + r * r / 3) * std::exp(-r);
+void add_squares(const Vector& a, const Vector& b, double weight, Matrix& to) {
+  for (Index j = 0; j < b.size(); ++j) to.col(j).array() += weight * (a.array() - b[j]).square();
 }
 
-double matern_slope(double squared) {
-  const double r = kSqrt5 * std::sqrt(squared);
-  return -5.0 / 6 * (1 + r) * std::exp(-r);
+Matrix matern(const Matrix& squared) {
+  const Eigen::ArrayXXd r = kSqrt5 * squared.array().sqrt();
+  return (1 + r + r.square() / 3) * (-r).exp();
+}
+
+Matern matern_with_slope(const Matrix& squared) {
+  const Eigen::ArrayXXd r = kSqrt5 * squared.array().sqrt(), decay = (-r).exp();
+  return {(1 + r + r.square() / 3) * decay, -5.0 / 6 * (1 + r) * decay};
 }
 
 Kernel::Kernel(const Inputs& inputs, const Hyperparameters& hyper)
@@ -42,9 +47,9 @@ Kernel::Kernel(const Inputs& inputs, const Hyperparameters& hyper)
 Matrix Kernel::between(const Matrix& a, const Matrix& b) const {
   Matrix distances = Matrix::Zero(a.rows(), b.rows());
   for (Index i = 0; i < weights_.size(); ++i) {
-    distances += weights_[i] * squares(a, b, i, category_[static_cast<std::size_t>(i)]);
+    add_distances(a, b, i, category_[static_cast<std::size_t>(i)], weights_[i], distances);
   }
-  return variance_ * distances.unaryExpr(&matern_of_square);
+  return variance_ * matern(distances);
 }
 
 void Kernel::with_gradient(const Vector& x, const Matrix& a, Vector& covariances, Matrix& derivatives) const {
@@ -60,23 +65,25 @@ void Kernel::with_gradient(const Vector& x, const Matrix& a, Vector& covariances
     squared.array() += weights_[i] * derivatives.col(i).array().square();
     derivatives.col(i) *= 2 * weights_[i];
   }
-  covariances = variance_ * squared.unaryExpr(&matern_of_square);
-  derivatives.array().colwise() *= variance_ * squared.unaryExpr(&matern_slope).array();
+  const Matern all = matern_with_slope(squared);
+  covariances = variance_ * all.kernel;
+  derivatives.array().colwise() *= variance_ * all.slope.col(0).array();
 }
 
 Distances::Distances(const Inputs& inputs, const Matrix& x) {
   const std::vector<bool> category = categories_of(inputs);
   for (Index i = 0; i < inputs.size(); ++i) {
-    squares_.push_back(squares(x, x, i, category[static_cast<std::size_t>(i)]));
+    squares_.push_back(Matrix::Zero(x.rows(), x.rows()));
+    add_distances(x, x, i, category[static_cast<std::size_t>(i)], 1, squares_.back());
   }
 }
 
-Distances::Unscaled Distances::at(const Vector& log_lengths) const {
+Matern Distances::at(const Vector& log_lengths) const {
   Matrix distances = std::exp(-2 * log_lengths[0]) * squares_[0];
   for (Index i = 1; i < log_lengths.size(); ++i) {
     distances += std::exp(-2 * log_lengths[i]) * squares_[static_cast<std::size_t>(i)];
   }
-  return {distances.unaryExpr(&matern_of_square), distances.unaryExpr(&matern_slope)};
+  return matern_with_slope(distances);
 }
 
 Vector Distances::by_log_lengths(const Vector& log_lengths, const Matrix& slope, const Matrix& weights) const {

@@ -19,9 +19,16 @@ struct Hyperparameters {
   double log_noise = 0;     ///< Variance of an observation around the function.
 };
 
-/// Matern's function of r^2, for variance 1, and its derivative by r^2.
-[[nodiscard]] double matern_of_square(double squared);
-[[nodiscard]] double matern_slope(double squared);
+/// Matern's function of each r^2, for variance 1.
+[[nodiscard]] Matrix matern(const Matrix& squared);
+/// The same, with its derivatives by r^2.
+struct Matern {
+  Matrix kernel, slope;
+};
+[[nodiscard]] Matern matern_with_slope(const Matrix& squared);
+
+/// Adds the squared differences of every number of a and every number of b, times `weight`, to an a x b matrix.
+void add_squares(const Vector& a, const Vector& b, double weight, Matrix& to);
 
 class Kernel {
  public:
@@ -43,11 +50,8 @@ class Distances {
  public:
   Distances(const Inputs& inputs, const Matrix& x);
 
-  /// The kernel for variance 1, and its derivative by r^2, at the logarithms of the lengths.
-  struct Unscaled {
-    Matrix kernel, slope;
-  };
-  [[nodiscard]] Unscaled at(const Vector& log_lengths) const;
+  /// The kernel for variance 1, at the logarithms of the lengths.
+  [[nodiscard]] Matern at(const Vector& log_lengths) const;
   /// The derivatives of sum_ij weights_ij k_ij by the logarithms of the lengths, for variance 1; `slope` as at() gives
   /// it.
   [[nodiscard]] Vector by_log_lengths(const Vector& log_lengths, const Matrix& slope, const Matrix& weights) const;

@@ -45,7 +45,7 @@ class Density {
   double negative_log(const Vector& at, Vector& gradient) const {
     const Index n = y_.size(), d = at.size() - 2;
     const double variance = std::exp(at[d]), noise = std::exp(at[d + 1]) + kLeastNoise;
-    const Distances::Unscaled unscaled = distances_.at(at.head(d));
+    const Matern unscaled = distances_.at(at.head(d));
     Matrix covariance = variance * unscaled.kernel;
     covariance.diagonal().array() += noise;
     const Eigen::LLT<Matrix> llt = factor(std::move(covariance));
