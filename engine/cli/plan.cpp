@@ -44,6 +44,7 @@ void count_in(const StudyConfig& config, trials::Params params, Plan& plan) {
 }
 
 Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
+  check_draws(config, {});
   const Strategy strategy = make_strategy(config, next_caps({}, config));
   Plan plan;
   plan.trials = strategy.trials();

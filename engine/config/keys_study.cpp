@@ -194,7 +194,8 @@ std::vector<Key> parameter_keys() {
        .fallback = "all equal",
        .only = {"categorical"},
        .wanted = "a list of numbers",
-       .sentence = "One per value; they add up to 1."},
+       .sentence = "One per value; they add up to 1. Of a finite space, which is tried as a whole, likelier values "
+                   "come sooner."},
       {.path = "parameters.*.min",
        .only = ranges,
        .sentence =

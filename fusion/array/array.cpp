@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
@@ -38,6 +39,17 @@ std::size_t checked_hypers(const Graph& model, const Recipe& recipe, const Lower
                            const at::Device& device) {
   check_arguments(model, recipe, lowering, width, device);
   return model.hypers.size();
+}
+
+// A model's squeeze() drops the dimension of the samples, too, where there is one. `slot_dims`: 1 where slots run
+// together.
+void restore_samples(std::vector<at::Tensor>& outputs, const Graph& graph, int slot_dims) {
+  for (std::size_t i = 0; i < outputs.size() && i < graph.outputs.size(); ++i) {
+    const Shape& whole = graph.values[static_cast<std::size_t>(graph.outputs[i])].shape;
+    const bool by_sample = !whole.empty() && whole.front() == kBatch;
+    if (by_sample && outputs[i].dim() + 1 == slot_dims + std::ssize(whole))
+      outputs[i] = outputs[i].unsqueeze(slot_dims);
+  }
 }
 
 }  // namespace
@@ -380,8 +392,11 @@ at::Tensor Array::predict(int chunk, const Samples& samples) {
 
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
   check_samples(samples, impl_->evaluation.graph);
-  return with_faults_told(
-      impl_->device, [&] { return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false)); });
+  return with_faults_told(impl_->device, [&] {
+    std::vector<at::Tensor> outputs = impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false));
+    if (samples.size() == 1) restore_samples(outputs, impl_->evaluation.graph, slots_per_chunk() > 1 ? 1 : 0);
+    return outputs;
+  });
 }
 
 bool Array::shares_layers() const { return impl_->running().shares_layers(); }

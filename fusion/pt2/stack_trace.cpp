@@ -65,6 +65,12 @@ std::string_view applied_in(std::string_view code) {
   return code.substr(begin, dot + kApply.size() - begin);
 }
 
+// "self.head.forward(x)": a module's forward that is no call of the module. A line that applies a function as well may
+// stand for either.
+bool calls_by_name(std::string_view code) {
+  return code.find(".forward(") != std::string_view::npos && applied_in(code).empty();
+}
+
 }  // namespace
 
 std::string where_from(const std::string& trace) {
@@ -84,8 +90,7 @@ std::string function_from(const std::string& trace, std::size_t modules) {
   std::size_t forwards = 0;
   const Frame* caller = nullptr;
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const bool by_name = i > 0 && frames[i - 1].code.find("forward(") != std::string_view::npos;
-    if (frames[i].function != "forward" || by_name) continue;
+    if (frames[i].function != "forward" || (i > 0 && calls_by_name(frames[i - 1].code))) continue;
     ++forwards;
     if (i > 0) caller = &frames[i - 1];
   }

@@ -23,7 +23,7 @@ class Grid final : public Sampler {
       }
       const auto count = static_cast<std::int64_t>(values->size());
       if (size_ > std::numeric_limits<std::int64_t>::max() / count) {
-        throw Error(ErrorKind::kConfig, parameter.name + ": the grid has more than 2^63 combinations, wanted fewer");
+        throw Error(ErrorKind::kConfig, "the grid has more than 2^63 combinations, wanted fewer");
       }
       size_ *= count;
       axes_.push_back(std::move(*values));

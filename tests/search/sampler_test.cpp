@@ -74,7 +74,7 @@ TEST_CASE("Grid refuses what has no list, and more than can be counted") {
   CHECK(refusal(kMixed).find("lr: found distribution log_uniform_values, wanted a list") == 0);
   CHECK(refusal({{"n", bounded(Kind::kIntUniform, 0, 1'000'000)}}).find("n: found distribution int_uniform, ") == 0);
   const Space wide(8, {"n", bounded(Kind::kIntUniform, 1, 1000)});
-  CHECK(refusal(wide).find("n: the grid has more than 2^63 combinations") == 0);
+  CHECK(refusal(wide).find("the grid has more than 2^63 combinations") == 0);
 }
 
 TEST_CASE("A random draw depends on seed and number alone") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -18,6 +19,15 @@ namespace {
 int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   const std::vector<trials::Params> first = sampler.ask(0, 1, {});
   return config.task(config.repetitions.params_of(first.empty() ? trials::Params{} : first.front(), 0)).recipe.epochs;
+}
+
+// What samplers and schedulers refuse is in the config's file.
+void telling_file(const StudyConfig& config, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", printable(config.file.string()), error.what()));
+  }
 }
 
 // A target of the study completes the trial that reaches it; repetitions end together.
@@ -107,8 +117,10 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
                                 std::move(slots),   goals};
   strategy.repetitions = config.repetitions;
   strategy.stops_trials = stops_trials(config);
-  strategy.sampler = search::make_sampler(method, config.method_options, task);
-  strategy.scheduler = make_scheduler(config, task, *strategy.sampler, run_caps);
+  telling_file(config, [&] {
+    strategy.sampler = search::make_sampler(method, config.method_options, task);
+    strategy.scheduler = make_scheduler(config, task, *strategy.sampler, run_caps);
+  });
   if (!run_caps.empty()) lower(strategy.cap, times(run_caps.back(), config.repetitions.count()));
   lower(strategy.cap, strategy.scheduler->capacity());
   return strategy;
@@ -131,11 +143,10 @@ std::vector<int> next_caps(const std::vector<int>& stored, const StudyConfig& co
 
 void check_draws(const StudyConfig& config, const search::History& prior) {
   if (config.constraints.empty()) return;
-  try {
-    (void)make_strategy(config, next_caps({}, config), prior).sampler->ask(0, 1, prior);
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", printable(config.file.string()), error.what()));
-  }
+  // Points come before what the sampler draws.
+  const int draws = std::min(static_cast<int>(config.points.size()) + 1, config.run_cap.value_or(kEndless));
+  const Strategy strategy = make_strategy(config, next_caps({}, config), prior);
+  telling_file(config, [&] { (void)strategy.sampler->ask(0, draws, prior); });
 }
 
 }  // namespace hfta::engine

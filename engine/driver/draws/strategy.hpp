@@ -26,12 +26,13 @@ struct Strategy {
 };
 
 /// `run_caps`: every cap the study ever had, in configurations, ascending; empty if it never had one.
-/// `prior`: see prior_of(). `slots`: how many trials train side by side, asked only when some have; unset: unknown.
+/// Throws Error{kConfig} that names the config's file. `prior`: see prior_of(). `slots`: how many trials train side by
+/// side, asked only when some have; unset: unknown.
 [[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps,
                                      const search::History& prior = {}, std::function<int()> slots = {});
 
-/// Draws a configuration, so that constraints that none meets are known before a study is made. Throws Error{kConfig}
-/// that names the config's file.
+/// Draws a configuration behind the config's points, so that constraints that none meets are known before a study is
+/// made.
 void check_draws(const StudyConfig& config, const search::History& prior);
 
 /// The caps of a study that has had `stored` and is now run with `config`'s run_cap. A config without one leaves the

@@ -42,12 +42,14 @@ TEST_CASE("a bag's mode is one that LibTorch has") {
   const at::Tensor table = at::arange(12, at::kFloat).view({4, 3}), ids = at::tensor({1, 3, 0}, at::kLong),
                    offsets = at::tensor({0, 2}, at::kLong);
   const auto bags = [&](std::int64_t mode) {
-    return called({"aten::embedding_bag", {ValueId{0}, ValueId{1}, ValueId{2}, false, mode}, {}, "", ""}, {table, ids, offsets});
+    return called({"aten::embedding_bag", {ValueId{0}, ValueId{1}, ValueId{2}, false, mode}, {}, "", ""},
+                  {table, ids, offsets});
   };
   CHECK(bags(0).front().toTensor().equal(at::tensor({12.F, 14.F, 16.F, 0.F, 1.F, 2.F}).view({2, 3})));
   CHECK(bags(2).front().toTensor().equal(at::tensor({9.F, 10.F, 11.F, 0.F, 1.F, 2.F}).view({2, 3})));
   const auto mode = GENERATE(std::int64_t{-2}, 3, kMost, kLeast);
-  CHECK_THROWS_WITH(bags(mode), Catch::Equals("aten::embedding_bag: found mode " + std::to_string(mode) + ", wanted 0 to 2"));
+  CHECK_THROWS_WITH(bags(mode),
+                    Catch::Equals("aten::embedding_bag: found mode " + std::to_string(mode) + ", wanted 0 to 2"));
 }
 
 }  // namespace hfta::fusion
