@@ -46,6 +46,13 @@ TEST_CASE("where no configuration meets the constraints, or there is nothing to 
   const Finished impossible = place.run({"digits.yaml"});
   CHECK(impossible.code == 2);
   CHECK_THAT(impossible.err, Catch::Contains("digits.yaml: constraints: found none among"));
+  const std::string point = std::string(kHyperband) + "points: [{lr: 0.125}]\nconstraints: ['lr == 0.125']\n";
+  place.write("digits.yaml", point);  // what is drawn behind the point does not meet them
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"digits.yaml"}, {"plan", "digits.yaml"}}) {
+    const Finished alone = place.run(command);
+    CHECK(alone.code == 2);
+    CHECK_THAT(alone.err, Catch::Contains("digits.yaml: constraints: found none among"));
+  }
   const std::string tpe = with(with(kHyperband, "method: hyperband", "method: tpe"),
                                "hyperband: {min_epochs: 1, max_epochs: 9, eta: 3}\n", "");
   place.write("digits.yaml", tpe + "warm_start: {study: old, storage: nowhere.db}\n");
