@@ -13,26 +13,17 @@
 #include "fusion/array/phase.hpp"
 #include "fusion/array/pipeline.hpp"
 #include "fusion/array/progress.hpp"
+#include "fusion/array/slot_table.hpp"
 #include "fusion/cpu/encode.hpp"
 #include "fusion/execution/torch_error.hpp"
 #include "fusion/executors/executors.hpp"
-#include "fusion/random/draws.hpp"
 #include "fusion/slots/slot_store.hpp"
 #include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-struct Slot {
-  bool occupied = false;
-  SlotInit init;
-  SlotProgress progress;
-  std::vector<double> hypers = {};  // values of Graph::hypers
-};
-
 int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
-
-const SlotHyper nobody;
 
 // The number of the model's hypers, once all arguments were checked: the members behind rely on that.
 std::size_t checked_hypers(const Graph& model, const Recipe& recipe, const Lowering& lowering, int width,
@@ -57,7 +48,7 @@ void restore_samples(std::vector<at::Tensor>& outputs, const Graph& graph, int s
 struct Array::Impl {
   std::string device;  // in words, for what is told of it
   Recipe recipe;
-  std::size_t model_hypers;  // number of the graph's hypers before the loss's
+  std::size_t model_hypers;  // number of the graph's hypers before the loss's, once all arguments were checked
   PhasesOfStep phases;
   Lowering lowering;
   int width;
@@ -66,10 +57,7 @@ struct Array::Impl {
   std::vector<bool> owned;
   std::optional<Pipeline> pipeline;
   SlotStore store;
-  std::vector<Slot> slots;
-  std::vector<SlotRun> runs;    // by slot: memory for runs_of
-  std::vector<SlotStep> steps;  // [slots, groups of all phases]: memory for runs_of
-  std::vector<double> default_hypers;
+  SlotTable slots;
   std::int64_t earlier_shared_runs = 0;  // shared runs of executors before these
   bool keep_gradients = false;
   Collectives* group;
@@ -92,11 +80,11 @@ struct Array::Impl {
               recipe.compression ? cpu::bounded_layers(graph()).size() : 0,
               pipeline ? held_in_stage(*pipeline, phases.front()->alone.graph, evaluation.graph, owned)
                        : std::vector<bool>()),
+        slots(recipe, phases, model_hypers, study_seed),
         group(o.group),
         parts(std::move(o.parts)) {
     if (divides_batches() && parts.empty()) parts.assign(static_cast<std::size_t>(group->ranks()), 1);
     check_recipe(g, recipe, o.device, group, divides_batches() ? std::span<const int>(parts) : std::span<const int>());
-    for (const Hyper& hyper : graph().hypers) default_hypers.push_back(hyper.value);
     set_libtorch(o.device, recipe.precision);
     for (std::size_t p = 0; p < phases.size(); ++p) {
       PhaseOfStep& phase = *phases[p];
@@ -133,8 +121,6 @@ struct Array::Impl {
     const int rows = padded(width, lowering.chunk);
     if (rows != store.slots()) store.resize(rows);
     slots.resize(static_cast<std::size_t>(rows));
-    runs.resize(slots.size());
-    steps.resize(slots.size() * all_groups());
     for (std::size_t p = 0; p < phases.size(); ++p) running(p).resize();
   } catch (...) {  // the store has rows of the old number and of the new
     for (const auto& phase : phases) phase->executor.reset();
@@ -151,24 +137,24 @@ struct Array::Impl {
     if (index < 0 || index >= width) {
       throw Error(ErrorKind::kInternal, fmt::format("slot: found {}, wanted 0 to {}", index, width - 1));
     }
-    return slots[static_cast<std::size_t>(index)];
+    return slots.at(static_cast<std::size_t>(index));
   }
 
-  std::span<Slot> slots_of(int chunk) {
+  [[nodiscard]] SlotRange range_of(int chunk) const {
     if (chunk < 0 || chunk >= running().chunks()) {
       throw Error(ErrorKind::kInternal, fmt::format("chunk: found {}, wanted 0 to {}", chunk, running().chunks() - 1));
     }
-    return std::span(slots).subspan(static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk),
-                                    static_cast<std::size_t>(lowering.chunk));
+    const auto count = static_cast<std::size_t>(lowering.chunk);
+    return {static_cast<std::size_t>(chunk) * count, count};
   }
 
   void check_step(int chunk, const Batch& batch, std::span<const double> rates, std::span<const at::Tensor> losses) {
-    const auto slots_here = static_cast<std::size_t>(slots_of(chunk).size());
+    const std::size_t slots_here = range_of(chunk).count, rates_here = slots_here * slots.rates_per_slot();
     const auto parts_here = static_cast<int>(batch.parts.size());
     const bool parted = std::all_of(batch.part_of.begin(), batch.part_of.end(),
                                     [&](int part) { return part >= 0 && part < parts_here; });
     if (parts_here > 0 && parted && (batch.part_of.empty() || batch.part_of.size() >= slots_here) &&
-        losses.size() == phases.size() && (rates.empty() || rates.size() >= slots_here * all_groups())) {
+        losses.size() == phases.size() && (rates.empty() || rates.size() >= rates_here)) {
       for (const Samples& part : batch.parts) check_samples(part, graph());
       for (const at::Tensor& loss : losses) check_losses(loss, slots_here);
       return;
@@ -176,86 +162,13 @@ struct Array::Impl {
     throw Error(ErrorKind::kInternal,
                 fmt::format("step: found {} parts of a batch, dealt to {} slots, {} rates and {} losses; wanted parts, "
                             "one for each of {} slots, at least {} rates and {} losses",
-                            parts_here, batch.part_of.size(), rates.size(), losses.size(), slots_here,
-                            slots_here * all_groups(), phases.size()));
-  }
-
-  // Number of parameter groups, including that of parameters in no group.
-  [[nodiscard]] std::size_t groups(std::size_t phase) const { return phases[phase]->recipe.groups.size() + 1; }
-  [[nodiscard]] std::size_t groups_before(std::size_t phase) const {
-    std::size_t count = 0;
-    for (std::size_t p = 0; p < phase; ++p) count += groups(p);
-    return count;
-  }
-  [[nodiscard]] std::size_t all_groups() const { return groups_before(phases.size()); }
-
-  // Whether this batch is the last of the slot's next optimizer step.
-  [[nodiscard]] bool updates(const Slot& slot, bool last_batch) const {
-    if (!slot.occupied) return false;
-    return !recipe.accumulates || last_batch || slot.progress.accumulated + 1 >= slot.init.hyper.accumulate;
-  }
-
-  // `rates`: by group of the phase; none: 0. Writes the steps of all groups() to `own`.
-  [[nodiscard]] SlotRun run_of(const Slot& slot, std::size_t phase, std::span<const double> rates, bool last_batch,
-                               std::span<SlotStep> own) const {
-    const PhaseNumbers numbers = numbers_of_phase(slot.occupied ? slot.init.hyper : nobody, slot.occupied ? phase : 0);
-    const std::int64_t taken = phase == 0 || !slot.occupied ? slot.progress.step : slot.progress.later[phase - 1].step;
-    for (std::size_t g = 0; g < own.size(); ++g) {
-      const bool grouped = slot.occupied && g > 0;
-      own[g].updates = updates(slot, last_batch);
-      own[g].hyper = grouped ? numbers.groups[g - 1] : numbers.optimizer;
-      own[g].hyper.lr = slot.occupied && !rates.empty() ? rates[g] : 0;
-      own[g].step = taken + 1;
-      own[g].clip_norm = numbers.clip_norm;
-      own[g].clip_weights = numbers.clip_weights;
-    }
-    SlotRun run;
-    run.occupied = slot.occupied;
-    run.steps = own;
-    run.random = {slot.occupied ? dropout_key(study_seed, slot.init.seed) : 0,
-                  static_cast<std::uint64_t>(slot.progress.batches)};
-    run.hypers = slot.occupied ? slot.hypers : default_hypers;
-    return run;
-  }
-
-  void count_batch(Slot& slot, const Batch& batch) const {
-    const bool stepped = has_turn(recipe, 0, batch.place) && updates(slot, batch.last);
-    slot.progress.step += stepped ? 1 : 0;
-    slot.progress.batches += 1;
-    slot.progress.accumulated = stepped || !recipe.accumulates ? 0 : slot.progress.accumulated + 1;
-  }
-
-  [[nodiscard]] Slot occupied_by(const SlotInit& init, const SlotProgress& progress) const {
-    check_slot(init, recipe, model_hypers, graph().hypers.size() - model_hypers);
-    Slot slot{true, init, progress, default_hypers};
-    const SlotHyper& given = init.hyper;
-    std::copy(given.graph.begin(), given.graph.end(), slot.hypers.begin());
-    std::copy(given.loss.begin(), given.loss.end(), slot.hypers.begin() + static_cast<std::ptrdiff_t>(model_hypers));
-    SlotHyper& hyper = slot.init.hyper;
-    if (hyper.phases.empty()) hyper.groups.resize(recipe.groups.size(), hyper.optimizer);
-    for (std::size_t p = 0; p < hyper.phases.size(); ++p) {
-      hyper.phases[p].groups.resize(recipe.phases[p].groups.size(), hyper.phases[p].optimizer);
-    }
-    slot.progress.later.resize(phases.size() - 1);
-    return slot;
-  }
-
-  // The runs by slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
-  std::span<SlotRun> runs_of(int chunk, std::size_t phase, std::span<const double> rates, bool last_batch) {
-    const std::span<const Slot> members = slots_of(chunk);
-    const auto first = static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk);
-    const std::span<SlotRun> of_chunk = std::span(runs).subspan(first, members.size());
-    const std::size_t all = all_groups(), before = groups_before(phase), own = groups(phase);
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      of_chunk[i] = run_of(members[i], phase, rates.empty() ? rates : rates.subspan(i * all + before, own), last_batch,
-                           std::span(steps).subspan((first + i) * all + before, own));
-    }
-    return of_chunk;
+                            parts_here, batch.part_of.size(), rates.size(), losses.size(), slots_here, rates_here,
+                            phases.size()));
   }
 
   // One phase of a step. Layers that slots share were run for the first phase alone.
   void step(int chunk, std::size_t phase, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
-    const std::span<SlotRun> of_chunk = runs_of(chunk, phase, rates, batch.last);
+    const std::span<SlotRun> of_chunk = slots.runs_of(range_of(chunk), phase, rates, batch.last);
     for (SlotRun& run : of_chunk) {
       run.random.samples = static_cast<std::uint64_t>(batch.parts.front().size());
       run.random.earlier = static_cast<std::uint64_t>(batch.earlier);
@@ -264,9 +177,7 @@ struct Array::Impl {
     Batch own = batch;
     for (Samples& part : own.parts) part.shared = nullptr;
     running(phase).step(chunk, own, of_chunk, losses);
-    for (Slot& s : slots_of(chunk)) {
-      if (s.occupied) s.progress.later[phase - 1].step += 1;
-    }
+    slots.count_step(range_of(chunk), phase);
   }
 };
 
@@ -284,13 +195,13 @@ const Lowering& Array::lowering() const { return impl_->lowering; }
 bool Array::occupied(int slot) const { return impl_->slot(slot).occupied; }
 SlotProgress Array::progress(int slot) const { return impl_->slot(slot).progress; }
 const SlotInit& Array::init_of(int slot) const { return impl_->slot(slot).init; }
-int Array::rates_per_slot() const { return static_cast<int>(impl_->all_groups()); }
+int Array::rates_per_slot() const { return static_cast<int>(impl_->slots.rates_per_slot()); }
 int Array::phases() const { return static_cast<int>(impl_->phases.size()); }
 
 void Array::admit(int slot, const SlotInit& init) {
   Slot& s = impl_->slot(slot);
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("admit: slot {} is occupied", slot));
-  Slot next = impl_->occupied_by(init, {});
+  Slot next = impl_->slots.occupied_by(init, {});
   with_faults_told(impl_->device, [&] { impl_->store.initialise(slot, impl_->study_seed, init.seed, next.hypers); });
   s = std::move(next);
 }
@@ -300,7 +211,7 @@ void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> st
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("insert: slot {} is occupied", slot));
   const SlotProgress progress =
       with_faults_told(impl_->device, [&] { return progress_from(impl_->store.load(slot, state)); });
-  s = impl_->occupied_by(init, progress);
+  s = impl_->slots.occupied_by(init, progress);
 }
 
 StateBytes Array::extract(int slot) const {
@@ -350,7 +261,7 @@ void Array::lower(const Lowering& lowering) {
 
 int Array::chunks() const { return impl_->running().chunks(); }
 int Array::first_slot(int chunk) const {
-  static_cast<void>(impl_->slots_of(chunk));  // throws where there is no such chunk
+  static_cast<void>(impl_->range_of(chunk));  // throws where there is no such chunk
   return chunk * impl_->lowering.chunk;
 }
 int Array::slots_per_chunk() const { return impl_->lowering.chunk; }
@@ -358,7 +269,7 @@ int Array::slots_per_chunk() const { return impl_->lowering.chunk; }
 void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
   std::vector<int> busy;
   for (int k = 0; k < chunks(); ++k) {
-    const auto members = impl_->slots_of(k);
+    const std::span<const Slot> members = impl_->slots.of(impl_->range_of(k));
     if (std::any_of(members.begin(), members.end(), [](const Slot& s) { return s.occupied; })) busy.push_back(k);
   }
   if (!impl_->divides_batches()) return impl_->running().for_each(busy, work);
@@ -372,13 +283,11 @@ void Array::step(int chunk, const Batch& batch, std::span<const double> rates, s
       if (has_turn(impl_->recipe, p, batch.place)) impl_->step(chunk, p, batch, rates, losses[p]);
     }
   });
-  for (Slot& s : impl_->slots_of(chunk)) {
-    if (s.occupied) impl_->count_batch(s, batch);
-  }
+  impl_->slots.count_batch(impl_->range_of(chunk), batch);
 }
 
 std::vector<at::Tensor> Array::fresh_losses(int chunk) {
-  static_cast<void>(impl_->slots_of(chunk));  // throws where there is no such chunk
+  static_cast<void>(impl_->range_of(chunk));  // throws where there is no such chunk
   std::vector<at::Tensor> losses;
   for (std::size_t p = 0; p < impl_->phases.size(); ++p) losses.push_back(impl_->running(p).fresh_losses(chunk));
   return losses;
@@ -393,7 +302,8 @@ at::Tensor Array::predict(int chunk, const Samples& samples) {
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
   check_samples(samples, impl_->evaluation.graph);
   return with_faults_told(impl_->device, [&] {
-    std::vector<at::Tensor> outputs = impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false));
+    std::vector<at::Tensor> outputs =
+        impl_->running().predict(chunk, samples, impl_->slots.runs_of(impl_->range_of(chunk), 0, {}, false));
     if (samples.size() == 1) restore_samples(outputs, impl_->evaluation.graph, slots_per_chunk() > 1 ? 1 : 0);
     return outputs;
   });
@@ -421,7 +331,7 @@ void Array::pause_epoch(int slot, std::int64_t step, std::span<const double> sum
 }
 
 void Array::finish_epoch(int chunk) {
-  for (Slot& s : impl_->slots_of(chunk)) {
+  for (Slot& s : impl_->slots.of(impl_->range_of(chunk))) {
     if (!s.occupied) continue;
     const SlotProgress before = std::exchange(s.progress, {});
     s.progress.step = before.step;
