@@ -23,8 +23,8 @@ struct SlotRange {
   std::size_t first = 0, count = 0;
 };
 
-/// The slots of an array, padding beyond its width among them. Calls for ranges that share no slot may come from several
-/// threads at once; resize() alone.
+/// The slots of an array, padding beyond its width among them. Calls for ranges that share no slot may come from
+/// several threads at once; resize() alone.
 class SlotTable {
  public:
   /// `recipe` and `phases` must outlive the table. `model_hypers`: how many of the graph's hypers are the model's; its
@@ -34,7 +34,9 @@ class SlotTable {
   /// Slots below `count` keep what they hold.
   void resize(std::size_t count);
   [[nodiscard]] Slot& at(std::size_t slot) { return slots_.at(slot); }
-  [[nodiscard]] std::span<Slot> of(const SlotRange& range) { return std::span(slots_).subspan(range.first, range.count); }
+  [[nodiscard]] std::span<Slot> of(const SlotRange& range) {
+    return std::span(slots_).subspan(range.first, range.count);
+  }
 
   /// A slot with that trial. Throws Error{kInternal} for numbers that do not fit the recipe (check_slot()).
   [[nodiscard]] Slot occupied_by(const SlotInit& init, const SlotProgress& progress) const;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "storage/json.hpp"
+#include "storage/sqlite/rows.hpp"
 #include "storage/sqlite/store_impl.hpp"
 #include "storage/sqlite/utc.hpp"
 

@@ -100,11 +100,6 @@ inline constexpr const char* kViolates =
     " ELSE '[]' END) e WHERE e.type IN ('integer', 'real', 'true') AND e.value > 0)";
 /// The key of ours among Optuna's study_system_attributes: see progress_to_json().
 inline constexpr const char* kProgressKey = "hfta:progress";
-/// Writes one of Optuna's trial_system_attributes. `value_json`: the JSON text that is stored.
-void set_attribute(Connection& connection, std::int64_t trial_id, const char* key, const std::string& value_json);
-
-/// Writes the digest of a trial's end as its rows stand. For ends that are ours: others may end a trial that we began.
-void write_end_digest(Connection& connection, std::int64_t trial_id);
 
 /// The digest of a row of hfta_occupancy: round, array, slot, trial_id, epoch.
 inline Digest digest_of_slot(std::int64_t study_id, const Query& row) {
