@@ -8,8 +8,8 @@
 #include <string>
 
 #include "storage/json.hpp"
-#include "storage/rules.hpp"
 #include "storage/records.hpp"
+#include "storage/rules.hpp"
 #include "storage/sqlite/connection.hpp"
 #include "storage/sqlite/digest.hpp"
 

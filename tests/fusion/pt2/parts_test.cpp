@@ -32,6 +32,7 @@ TEST_CASE("stack traces tell the user's line, and a function with a backward of 
            {net + "y = super().forward(x)" + own, 1, "spike.py:7", ""},
            {net + "def forward(self, x): return Spike.apply(self.a(x))" + own, 1, "spike.py:7",
             "net.py:24: Spike.apply"},
+           {net + "def forward(self, x): return spike(x)" + own, 1, "spike.py:7", "net.py:24"},
            {net + "y = super().forward(Spike.apply(x))" + own, 1, "spike.py:7", "net.py:24: Spike.apply"},
            {net + "y = CheckpointFunction.apply(run, x)" + machine, 1, "net.py:24", ""},
            {"File \"/home/me/net.py\", line 24, in step\n    y = Spike.apply(x)" + own, 1, "spike.py:7", ""},
