@@ -125,9 +125,11 @@ class Planner {
     instruction.rule = find_batching_rule(node.op);
     if (instruction.rule != nullptr && second_is_hyper(node)) instruction.per_slot = instruction.rule->per_slot;
     if (instruction.rule == nullptr && draws(node)) {
-      fail_at(node,
-              "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
-              "randn, uniform_, normal_ or exponential_");
+      fail_at(
+          node,
+          "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
+          "randn, randint, randperm, uniform_, normal_ or exponential_; a draw of classes is the argmax of logits and "
+          "Gumbel noise, -log(exponential_())");
     }
     if (reads_all_numbers(instruction.rule, node)) instruction.unbatched = instruction.rule->unbatched;
     if (instruction.unbatched == nullptr) instruction.alone.emplace(node, device_);

@@ -42,6 +42,18 @@ std::set<std::string> modules_of(const Graph& graph, const std::vector<bool>& is
   return {modules.begin(), modules.end()};
 }
 
+// Whether the call counts a norm's batch (`num_batches_tracked`) for a norm that is not needed: its module may be
+// called several times, and counts in front of each of its norms.
+bool counts_in_vain(const Graph& graph, std::size_t counting, const std::vector<bool>& is_needed) {
+  const Node& node = graph.nodes[counting];
+  const std::vector<ValueId> written = written_by(node);
+  if (written.size() != 1 || graph.values[static_cast<std::size_t>(written[0])].dtype != DType::kInt64) return false;
+  for (std::size_t i = counting + 1; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].path == node.path && by_batch_statistics(graph.nodes[i])) return !is_needed[i];
+  }
+  return false;
+}
+
 }  // namespace
 
 // A call that is left out becomes one without effect, so that all others keep their positions, which are the keys of
@@ -49,6 +61,8 @@ std::set<std::string> modules_of(const Graph& graph, const std::vector<bool>& is
 Graph with_statistics_of_objective(Graph graph) {
   const std::vector<bool> is_needed = needed_calls(graph);
   const std::set<std::string> modules = modules_of(graph, is_needed);
+  std::vector<bool> in_vain(graph.nodes.size());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) in_vain[i] = counts_in_vain(graph, i, is_needed);
   std::map<ValueId, ValueId> stands_for;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
@@ -63,7 +77,7 @@ Graph with_statistics_of_objective(Graph graph) {
       continue;
     }
     const std::vector<ValueId> written = written_by(node);
-    if (modules.contains(node.path) || written.size() != 1 || node.outputs.size() > 1) continue;
+    if ((modules.contains(node.path) && !in_vain[i]) || written.size() != 1 || node.outputs.size() > 1) continue;
     if (!node.outputs.empty() && node.outputs[0] != kNoValue) stands_for[node.outputs[0]] = written[0];
     node = call::cloned(node, written[0]);
   }

@@ -156,16 +156,17 @@ struct Sketch {
   ValueId x = value("x", {kBatch, 3});
   Sketch() { graph.inputs = {x}; }
 
-  ValueId value(const std::string& name, Shape shape) {
-    graph.values.push_back({name, std::move(shape), DType::kFloat64});
+  ValueId value(const std::string& name, Shape shape, DType dtype = DType::kFloat64) {
+    graph.values.push_back({name, std::move(shape), dtype});
     return static_cast<ValueId>(graph.values.size()) - 1;
   }
-  ValueId buffer(const std::string& name) {
+  ValueId buffer(const std::string& name, const Shape& shape = {}, DType dtype = DType::kFloat64) {
     Weight weight;
     weight.name = name;
     weight.trained = false;
-    weight.dtype = DType::kFloat64;
-    weight.value = value(name, {});
+    weight.shape = shape;
+    weight.dtype = dtype;
+    weight.value = value(name, shape, dtype);
     graph.weights.push_back(weight);
     return weight.value;
   }
@@ -175,9 +176,21 @@ struct Sketch {
     return made;
   }
   ValueId count(const std::string& path, ValueId counter) { return call(path, "aten::add_.Tensor", counter, 1.0); }
-  ValueId mean(const std::string& path) {
-    const ValueId made = value(path + ".mean", {});
-    graph.nodes.push_back({"aten::mean", {x}, {made}, path, "", false, {"self"}});
+  ValueId mean(const std::string& path) { return mean(path, x); }
+  ValueId mean(const std::string& path, ValueId of) {
+    const ValueId made = value(path + ".mean" + std::to_string(graph.nodes.size()), {});
+    graph.nodes.push_back({"aten::mean", {of}, {made}, path, "", false, {"self"}});
+    return made;
+  }
+  ValueId norm(const std::string& path, ValueId running_mean, ValueId running_var) {
+    const ValueId made = value(path + ".norm" + std::to_string(graph.nodes.size()), {kBatch, 3});
+    graph.nodes.push_back({"aten::batch_norm",
+                           {x, Arg(), Arg(), running_mean, running_var, true, 0.1, 1e-5, false},
+                           {made},
+                           path,
+                           "",
+                           false,
+                           {}});
     return made;
   }
   // The graph of the phase with that loss.
@@ -209,6 +222,24 @@ TEST_CASE("a buffer is counted in by the phases whose loss depends on its module
   const ValueId a = module("a"), b = module("b");
   CHECK(counting_modules(sketch.of(a)) == "[a]");
   CHECK(counting_modules(sketch.of(b)) == "[b]");
+}
+
+TEST_CASE("a norm that is called twice counts the batches of the calls that a loss depends on") {
+  Sketch sketch;
+  const ValueId counter = sketch.buffer("d.num_batches_tracked", {}, DType::kInt64);
+  const ValueId mean = sketch.buffer("d.running_mean", {3}), variance = sketch.buffer("d.running_var", {3});
+  std::vector<ValueId> losses;
+  for (int i = 0; i < 2; ++i) {
+    (void)sketch.call("d", "aten::add_.Tensor", counter, std::int64_t{1});
+    losses.push_back(sketch.mean("", sketch.norm("d", mean, variance)));
+  }
+  const auto counts = [&](ValueId loss, std::size_t place) {
+    return sketch.of(loss).nodes[place].op == "aten::add_.Tensor";
+  };
+  CHECK(counts(losses[0], 0));
+  CHECK_FALSE(counts(losses[0], 3));
+  CHECK_FALSE(counts(losses[1], 0));
+  CHECK(counts(losses[1], 3));
 }
 
 TEST_CASE("calls keep the positions that key their randomness, whatever a phase leaves out") {
