@@ -60,7 +60,7 @@ void validate_values(const Distribution& d) {
     for (std::size_t j = 0; j < i; ++j) {
       if (!same(d.values[i], d.values[j])) continue;
       reject(key, excerpt(trials::to_text(d.values[i])) + " twice",
-             "each value once (`probabilities` makes one come sooner)");
+             "each value once (`probabilities` make one come sooner)");
     }
   }
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -21,12 +23,14 @@ int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   return config.task(config.repetitions.params_of(first.empty() ? trials::Params{} : first.front(), 0)).recipe.epochs;
 }
 
-// What samplers and schedulers refuse is in the config's file.
+// What samplers and schedulers refuse is in the config's file; what a task refuses says so already, with the line.
 void telling_file(const StudyConfig& config, const std::function<void()>& work) {
+  const std::string file = printable(config.file.string());
   try {
     work();
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", printable(config.file.string()), error.what()));
+    if (std::string_view(error.what()).starts_with(file)) throw;
+    throw Error(error.kind(), fmt::format("{}: {}", file, error.what()));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-/// Softmax of the rows of a matrix without gaps. `team`: who shares the work; null: the caller alone.
+/// Softmax of matrices without gaps, along their rows or their columns. `team`: who shares the work; null: the caller
+/// alone.
 
 #include <cstdint>
 
@@ -7,15 +8,21 @@
 
 namespace hfta::fusion::cpu {
 
-/// y = softmax(x), or its logarithm. y may be x. A NaN stays in its row.
-void softmax_rows(Team* team, const float* x, float* y, std::int64_t rows, std::int64_t n, bool log);
-void softmax_rows(Team* team, const double* x, double* y, std::int64_t rows, std::int64_t n, bool log);
+/// `blocks` matrices [n, columns], along whose columns softmax is taken: each column's n elements are one distribution.
+/// Of one column, they are the rows of a matrix [blocks, n].
+struct SoftmaxShape {
+  std::int64_t blocks = 1, n = 1, columns = 1;
+};
+
+/// y = softmax(x), or its logarithm. y may be x. A NaN stays in its distribution.
+void softmax(Team* team, const float* x, float* y, const SoftmaxShape& shape, bool log);
+void softmax(Team* team, const double* x, double* y, const SoftmaxShape& shape, bool log);
 
 /// dx = or += the gradient. dx may be dy unless `add`.
-void softmax_rows_backward(Team* team, const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n,
-                           bool log, bool add);
-void softmax_rows_backward(Team* team, const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n,
-                           bool log, bool add);
+void softmax_backward(Team* team, const float* dy, const float* y, float* dx, const SoftmaxShape& shape, bool log,
+                      bool add);
+void softmax_backward(Team* team, const double* dy, const double* y, double* dx, const SoftmaxShape& shape, bool log,
+                      bool add);
 
 /// Scale and mask of the scores of one attention head, applied before their softmax.
 template <typename T>

@@ -34,6 +34,42 @@ TEST_CASE("softmax and its logarithm along any dimension") {
   }
 }
 
+TEST_CASE("columns of all lengths and numbers have the softmax of rows") {
+  for (const std::int64_t columns : {2, 7, 8, 15, 16, 17, 64, 65, 131}) {
+    for (const std::int64_t n : {1, 2, 9}) {
+      CAPTURE(columns, n);
+      SmallGraph by_column, by_row;
+      const ValueId x = by_column.weight("x", {2, n, columns});
+      by_column.call("aten::softmax.int", {x, whole(1), {}});
+      const ValueId same = by_row.weight("x", {2, columns, n});
+      for (std::int64_t i = 0; i < 2 * n * columns; ++i) {
+        const std::int64_t block = i / (n * columns), k = i / columns % n, column = i % columns;
+        by_row.weights[0][static_cast<std::size_t>((block * columns + column) * n + k)] =
+            by_column.weights[0][static_cast<std::size_t>(i)];
+      }
+      by_row.call("aten::softmax.int", {same, whole(-1), {}});
+      const Outcome wide = run_training(by_column), long_ones = run_training(by_row);
+      for (std::int64_t i = 0; i < 2 * n * columns; ++i) {
+        const std::int64_t block = i / (n * columns), k = i / columns % n, column = i % columns;
+        CHECK(wide.output[static_cast<std::size_t>(i)] ==
+              Approx(long_ones.output[static_cast<std::size_t>((block * columns + column) * n + k)]).epsilon(1e-12));
+      }
+      check_gradients(by_column);
+    }
+  }
+}
+
+TEST_CASE("a NaN stays in its column of a softmax") {
+  for (const char* op : {"aten::softmax.int", "aten::log_softmax.int"}) {
+    SmallGraph small;
+    const ValueId x = small.weight("x", {3, 4, 20});
+    small.weights[0][4 * 20 + 20 + 5] = NAN;
+    small.call(op, {x, whole(1), {}});
+    const Outcome outcome = run_in_float(small);
+    for (std::size_t i = 0; i < 240; ++i) CHECK(std::isnan(outcome.output[i]) == (i / 80 == 1 && i % 20 == 5));
+  }
+}
+
 TEST_CASE("a NaN stays in its row of a softmax") {
   SmallGraph small;
   const ValueId x = small.weight("x", {3, 20});

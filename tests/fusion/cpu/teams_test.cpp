@@ -184,6 +184,10 @@ const std::vector<Case>& cases() {
        [](SmallGraph& s) {
          s.call("aten::softmax.int", {s.weight("x", {400, 130}), std::int64_t{-1}, {}});
        }},
+      {"softmax of columns", 2,
+       [](SmallGraph& s) {
+         s.call("aten::softmax.int", {s.weight("x", {3, 130, 150}), std::int64_t{1}, {}});
+       }},
       {"log softmax", 2,
        [](SmallGraph& s) {
          s.call("aten::log_softmax.int", {s.weight("x", {400, 130}), std::int64_t{-1}, {}});
