@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
@@ -44,7 +45,6 @@ void count_in(const StudyConfig& config, trials::Params params, Plan& plan) {
 }
 
 Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
-  check_draws(config, {});
   const Strategy strategy = make_strategy(config, next_caps({}, config));
   Plan plan;
   plan.trials = strategy.trials();
@@ -53,8 +53,10 @@ Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
   if (plan.trials) plan.epochs = strategy.scheduler->planned_epochs(0, *plan.trials);
   const int most = std::min(plan.trials.value_or(kWithoutLimit), kMostDrawn);
   const int count = config.repetitions.count();
-  for (const trials::Params& drawn : strategy.sampler->ask(0, std::max(1, most / count), {})) {
-    for (int i = 0; i < count; ++i) count_in(config, config.repetitions.params_of(drawn, i), plan);
+  std::vector<trials::Params> drawn;
+  telling_file(config, [&] { drawn = strategy.sampler->ask(0, std::max(1, most / count), {}); });
+  for (const trials::Params& one : drawn) {
+    for (int i = 0; i < count; ++i) count_in(config, config.repetitions.params_of(one, i), plan);
   }
   std::sort(plan.partitions.begin(), plan.partitions.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -61,8 +61,6 @@ bool counts_in_vain(const Graph& graph, std::size_t counting, const std::vector<
 Graph with_statistics_of_objective(Graph graph) {
   const std::vector<bool> is_needed = needed_calls(graph);
   const std::set<std::string> modules = modules_of(graph, is_needed);
-  std::vector<bool> in_vain(graph.nodes.size());
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) in_vain[i] = counts_in_vain(graph, i, is_needed);
   std::map<ValueId, ValueId> stands_for;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
@@ -77,7 +75,8 @@ Graph with_statistics_of_objective(Graph graph) {
       continue;
     }
     const std::vector<ValueId> written = written_by(node);
-    if ((modules.contains(node.path) && !in_vain[i]) || written.size() != 1 || node.outputs.size() > 1) continue;
+    const bool counts = modules.contains(node.path) && !counts_in_vain(graph, i, is_needed);
+    if (counts || written.size() != 1 || node.outputs.size() > 1) continue;
     if (!node.outputs.empty() && node.outputs[0] != kNoValue) stands_for[node.outputs[0]] = written[0];
     node = call::cloned(node, written[0]);
   }

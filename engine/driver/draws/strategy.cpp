@@ -23,17 +23,6 @@ int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   return config.task(config.repetitions.params_of(first.empty() ? trials::Params{} : first.front(), 0)).recipe.epochs;
 }
 
-// What samplers and schedulers refuse is in the config's file; what a task refuses says so already, with the line.
-void telling_file(const StudyConfig& config, const std::function<void()>& work) {
-  const std::string file = printable(config.file.string());
-  try {
-    work();
-  } catch (const Error& error) {
-    if (std::string_view(error.what()).starts_with(file)) throw;
-    throw Error(error.kind(), fmt::format("{}: {}", file, error.what()));
-  }
-}
-
 // A target of the study completes the trial that reaches it; repetitions end together.
 std::vector<search::Stopping> rules_of(const StudyConfig& config) {
   std::vector<search::Stopping> rules = config.early_stopping;
@@ -102,6 +91,16 @@ std::optional<int> Strategy::trials(int enqueued) const {
   std::optional<int> all = cap;
   if (const auto size = sampler->size()) lower(all, times(*size + enqueued, repetitions.count()));
   return all;
+}
+
+void telling_file(const StudyConfig& config, const std::function<void()>& work) {
+  const std::string file = printable(config.file.string());
+  try {
+    work();
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).starts_with(file)) throw;
+    throw Error(error.kind(), fmt::format("{}: {}", file, error.what()));
+  }
 }
 
 Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior,

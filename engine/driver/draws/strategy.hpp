@@ -25,6 +25,9 @@ struct Strategy {
   [[nodiscard]] std::optional<int> trials(int enqueued = 0) const;
 };
 
+/// Runs `work`. An Error that it throws begins with the config's file, as what a task refuses does already.
+void telling_file(const StudyConfig& config, const std::function<void()>& work);
+
 /// `run_caps`: every cap the study ever had, in configurations, ascending; empty if it never had one.
 /// Throws Error{kConfig} that names the config's file. `prior`: see prior_of(). `slots`: how many trials train side by
 /// side, asked only when some have; unset: unknown.
